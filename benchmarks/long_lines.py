@@ -7,9 +7,9 @@
 Each member is a process in a network namespace, on the switch of `tests/network`, which delays and loses each frame;
 `tc netem` is not needed. One member sends 1 KiB messages to all as fast as `send` lets it, neither the sequencer nor
 the relay unless `--sender A`; everybody reads. MB/s are 10^6 bytes of messages a second that the slowest member was
-handed after the first third of the time. Datagrams and bytes are those of all members, at their sockets, for each message
-handed out; copies are units that a protocol sent again, for each 100 messages; `repeated` are packets that the links
-sent again, for each 100 messages. Beside it: one TCP stream on the same line.
+handed after the first third of the time. Datagrams and bytes are those of all members, at their sockets, for each
+message handed out; copies are units that a protocol sent again, for each 100 messages; `repeated` are packets that the
+links sent again, for each 100 messages. Beside it: one TCP stream on the same line, with BBR and with CUBIC.
 """
 
 import argparse
@@ -25,11 +25,11 @@ from typing import Any
 
 from rich.console import Console
 from rich.table import Table
+from tests.network.lab import Lab, Process, laboratory
+from tests.network.switch import Weather
 
 import ordercast
 from ordercast.live.group import Group
-from tests.network.lab import Lab, Process, laboratory
-from tests.network.switch import Weather
 
 ORDERS = "sequenced,partial,total,priority"
 SIZE = 1024
@@ -133,24 +133,29 @@ def stats(group: Group) -> dict[str, Any]:
         "datagrams": found.datagrams_sent,
         "copies": found.retransmissions,
         "requests": found.retransmission_requests,
-        "repeated": getattr(found, "packets_repeated", 0),
+        "repeated": found.packets_repeated,
         "handed": sum(found.messages_delivered.values()),
         "unread": found.unread_bytes,
-        "cpu": time.process_time(),
-        "recoveries": found.recoveries,
-        "pending": found.pending_bytes,
-        "logs": found.logs,
-        "discarded": found.units_discarded,
-        "rejected": found.datagrams_rejected,
-        "errors": found.send_errors,
-        "paths": [str({k: (round(v, 4) if isinstance(v, float) else v) for k, v in p.__dict__.items() if k not in ("_bandwidths",)} | {"bw": p.bandwidth}) for p in getattr(group._member.transport,"_links")._paths.values()] if getattr(group._member.transport,"_links",None) else [],
-        "snd": [str({k: v for k, v in p.__dict__.items() if isinstance(v, (int, float))}) for p in group._member.transport._links._senders.values()] if getattr(group._member.transport,"_links",None) else [],
+    }
+                | {"bw": p.bandwidth}
+            )
+            for p in group._member.transport._links._paths.values()
+        ]
+        if getattr(group._member.transport, "_links", None)
+        else [],
+        "snd": [
+            str({k: v for k, v in p.__dict__.items() if isinstance(v, (int, float))})
+            for p in group._member.transport._links._senders.values()
+        ]
+        if getattr(group._member.transport, "_links", None)
+        else [],
     }
 
 
 def tcp_out(job: dict[str, Any]) -> dict[str, Any]:
     """One TCP stream: sends until the time is over."""
     with socket.create_connection((job["to"], 7999), 30) as line:
+        line.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, job["congestion"].encode())
         until = time.monotonic() + job["seconds"]
         while time.monotonic() < until:
             line.sendall(bytes(1 << 16))
@@ -177,9 +182,6 @@ WORK: dict[str, Callable[[dict[str, Any]], Any]] = {"flood": flood, "some": some
 def member(text: str) -> None:
     """Does one job, and prints what came of it."""
     job = json.loads(text)
-    import os, logging
-    if os.environ.get("LL_LOG"):
-        logging.basicConfig(filename="/tmp/wl2/log-" + job["name"], level=logging.INFO, format="%(asctime)s %(message)s")
     work = WORK[job["work"]]
     found = asyncio.run(work(job)) if asyncio.iscoroutinefunction(work) else work(job)
     print(json.dumps({"report": found}), flush=True)
@@ -202,7 +204,9 @@ def report(process: Process, seconds: float) -> dict[str, Any]:
     return process.reports["report"]
 
 
-def run_group(lab: Lab, order: str, senders: str, seconds: float, port: int = 7000, **more: Any) -> list[dict[str, Any]]:
+def run_group(
+    lab: Lab, order: str, senders: str, seconds: float, port: int = 7000, **more: Any
+) -> list[dict[str, Any]]:
     """One group for so long: the reports of all."""
     return ended(begin_group(lab, order, senders, seconds, port, **more), seconds)
 
@@ -232,15 +236,15 @@ def rate(found: dict[str, Any], unit: int = SIZE) -> float:
     inside = [(at, count) for at, count in found["timeline"] if begin <= at <= found["until"]]
     if len(inside) < 2:
         return 0.0
-    return (inside[-1][1] - inside[0][1]) * unit / (found["until"] - begin)
+    return float((inside[-1][1] - inside[0][1]) * unit / (found["until"] - begin))
 
 
-def tcp_rate(lab: Lab, by: str, to: str, seconds: float) -> Callable[[], float]:
+def tcp_rate(lab: Lab, by: str, to: str, seconds: float, congestion: str = "cubic") -> Callable[[], float]:
     """Starts one stream; its bytes a second, when it has ended."""
     address = lab.members(7999)[to].rpartition(":")[0]
     server = start(lab, to, work="tcp_in", at=address, seconds=seconds)
     server.wait_open(1)
-    client = start(lab, by, work="tcp_out", to=address, seconds=seconds)
+    client = start(lab, by, work="tcp_out", to=address, seconds=seconds, congestion=congestion)
 
     def result() -> float:
         client.wait(seconds + 60)
@@ -265,7 +269,9 @@ def throughput(name: str, asked: argparse.Namespace, console: Console) -> None:
         for order in asked.orders.split(","):
             found = run_group(lab, order, asked.sender, asked.seconds)
             handed = max(1, min(each["handed"] for each in found))
-            totals = {key: sum(each[key] for each in found) / handed for key in ("datagrams", "bytes", "copies", "repeated")}
+            totals = {
+                key: sum(each[key] for each in found) / handed for key in ("datagrams", "bytes", "copies", "repeated")
+            }
             made.add_row(
                 order,
                 f"{min(map(rate, found)) / 1e6:.2f}",
@@ -274,7 +280,9 @@ def throughput(name: str, asked: argparse.Namespace, console: Console) -> None:
                 f"{100 * totals['copies']:.2f}",
                 f"{100 * totals['repeated']:.2f}",
             )
-        made.add_row("one TCP stream", f"{tcp_rate(lab, 'B', 'C', asked.seconds)() / 1e6:.2f}", "", "", "", "")
+        for congestion in ("bbr", "cubic"):
+            stream = tcp_rate(lab, "B", "C", asked.seconds, congestion)() / 1e6
+            made.add_row(f"one TCP stream, {congestion}", f"{stream:.2f}", "", "", "", "")
     console.print(made)
 
 
@@ -284,7 +292,14 @@ def heavy(asked: argparse.Namespace, console: Console) -> None:
     with tempfile.TemporaryDirectory() as folder, laboratory(4, Path(folder), Weather(loss=0.2)) as lab:
         for order in asked.orders.split(","):
             members = lab.members()
-            common = {"work": "some", "group": "heavy", "order": order, "members": members, "messages": 150, "size": 100}
+            common = {
+                "work": "some",
+                "group": "heavy",
+                "order": order,
+                "members": members,
+                "messages": 150,
+                "size": 100,
+            }
             processes = [start(lab, name, **common) for name in lab.names]
             found = [report(process, 150) for process in processes]
             times = [each["seconds"] for each in found]
@@ -298,14 +313,22 @@ def pause(asked: argparse.Namespace, console: Console) -> None:
     """One reader of three stops for four seconds: what is sent meanwhile, and whether the group goes on."""
     made = table(
         "the application of C does not read from second 1 to 5; 3 members, 2 ms round trip, A and B send",
-        *("order", "MB/s before", "MB sent in seconds 3 to 5", "datagrams", "copies", "unread MB at most", "MB/s after"),
+        *(
+            "order",
+            "MB/s before",
+            "MB sent in seconds 3 to 5",
+            "datagrams",
+            "copies",
+            "unread MB at most",
+            "MB/s after",
+        ),
     )
     with tempfile.TemporaryDirectory() as folder, laboratory(3, Path(folder), Weather(delay=0.001)) as lab:
         for order in asked.orders.split(","):
             found = run_group(lab, order, "AB", 9, pauses={"C": [1.0, 5.0]})
             begin = found[0]["until"] - 9
 
-            def sent(first: float, last: float, column: int, found: list = found, begin: float = begin) -> int:
+            def sent(first: float, last: float, column: int, found: list[dict[str, Any]] = found, begin: float = begin) -> int:
                 total = 0
                 for each in found:
                     inside = [row[column] for row in each["seen"] if begin + first <= row[0] <= begin + last]
@@ -332,7 +355,14 @@ def pause(asked: argparse.Namespace, console: Console) -> None:
 def fairness(asked: argparse.Namespace, console: Console) -> None:
     """Two groups, or a group and TCP, on one narrow line to C."""
     weather = Weather(delay=0.01, rate=2.5e6, queue=0.1)
-    made = table("20 Mbit/s to each, 20 ms round trip, queues of 100 ms: MB/s at C", "order", "alone", "two groups", "beside TCP", "TCP")
+    made = table(
+        "20 Mbit/s to each, 20 ms round trip, queues of 100 ms: MB/s at C",
+        "order",
+        "alone",
+        "two groups",
+        "beside TCP",
+        "TCP",
+    )
     seconds = 2 * asked.seconds
     with tempfile.TemporaryDirectory() as folder, laboratory(3, Path(folder), weather) as lab:
         for order in asked.orders.split(","):

@@ -1,19 +1,25 @@
 """How long views take: members that crash, leave and join while all send, on loopback.
 
-    python benchmarks/membership.py [--members 5] [--times 10] [--order total]...
+    python benchmarks/membership.py [--members 5] [--times 10] [--order total]... [--no-peers]
 
 All members are in this process, in one event loop, each with a socket of its own, and send a short message every few
 milliseconds. For each order it prints, as the median and the worst of so many view changes: from the first suspicion to
 the first message that any member delivers in the new view, and that all do; from the call of `leave` or `join` to the
 same; how long nobody was delivered anything; and the datagrams that one view change takes in an idle group.
+
+Then the same of JGroups (its FLUSH stack, with a transfer of state) and of Corosync (CPG), where they are installed. In
+Corosync the daemons are members for good, and only their clients come and go, which is a message like any other: the
+row that compares with our crash is that of a daemon, which includes its timeout.
 """
 
 import argparse
 import asyncio
+import json
 import logging
 import os
 import platform
 import statistics
+import subprocess
 import sys
 import time
 from collections.abc import Awaitable, Callable
@@ -34,7 +40,11 @@ GAP = 0.005
 """Seconds between two messages of a member."""
 
 
-PEERS = {"JGroups": "/usr/share/java/jgroups.jar", "Corosync": "/usr/sbin/corosync"}
+PEERS = {
+    "JGroups": ("jgroups_views.py", "/usr/share/java/jgroups.jar"),
+    "Corosync": ("corosync_views.py", "/usr/sbin/corosync"),
+}
+"""Their drivers, and what they need."""
 _AT_MOST = 10  # seconds; then something is wrong
 
 
@@ -243,6 +253,7 @@ def main() -> None:
     parser.add_argument("--members", type=int, default=5)
     parser.add_argument("--times", type=int, default=10)
     parser.add_argument("--order", action="append", choices=[str(order) for order in Order])
+    parser.add_argument("--no-peers", action="store_true")
     asked = parser.parse_args()
     load = os.getloadavg()[0]
     tell(
@@ -254,11 +265,32 @@ def main() -> None:
     tell("|---|---|---|---|---|---|")
     for order in asked.order or [str(order) for order in Order]:
         asyncio.run(measure(order, asked.members, asked.times))
-    for peer, needed in PEERS.items():
-        tell(
-            f"{peer}: not compared, "
-            + ("no driver of its views is here" if Path(needed).exists() else f"{needed} is missing")
-        )
+    if not asked.no_peers:
+        for peer, (script, needed) in PEERS.items():
+            compare(peer, script, needed, asked.members, asked.times)
+
+
+def compare(peer: str, script: str, needed: str, members: int, times: int) -> None:
+    """Prints the rows of another system."""
+    if not Path(needed).exists():
+        tell(f"{peer}: not compared, {needed} is missing")
+        return
+    command = [sys.executable, str(Path(__file__).parent / "peers" / script)]
+    command += ["--members", str(members), "--times", str(max(1, times // 2))]  # joins and ends come twice in each
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
+    if ran.returncode != 0:
+        tell(f"{peer}: not compared, its driver failed: {(ran.stderr.strip().splitlines() or ['no reason'])[-1]}")
+        return
+    events: dict[str, list[dict[str, float]]] = {}
+    for line in ran.stdout.splitlines():
+        found = json.loads(line)
+        events.setdefault(found.pop("event"), []).append(found)
+    for state in events.pop("state", []):
+        tell(f"| {peer} | transfer of 100 MB of state: {state['rate']:.0f} MB/s | | | | {state['pause']:.1f} |")
+    for event, all_found in events.items():
+        columns = [[each[name] for each in all_found] for name in ("view", "first", "all", "pause")]
+        shown = " | ".join(f"{statistics.median(each):.1f} / {max(each):.1f}" for each in columns)
+        tell(f"| {peer} | {event} | {shown} |")
 
 
 if __name__ == "__main__":

@@ -92,9 +92,9 @@ def _cell(text: str) -> str:
 _API_HEAD = """\
 # Python API
 
-The public names: those of `ordercast`, `ordercast.simulation`, `ordercast.log` and `ordercast.pipeline`. Everything
-else may change without notice. On the site each name has a page of its own, made from its docstring. The lists are
-written by `python docs/reference_pages.py` from `__all__` of these modules.
+The public names: those of `ordercast`, `ordercast.simulation`, `ordercast.log`, `ordercast.replicated` and
+`ordercast.pipeline`. Everything else may change without notice. On the site each name has a page of its own, made from
+its docstring. The lists are written by `python docs/reference_pages.py` from `__all__` of these modules.
 """
 _SECTIONS: dict[str, tuple[str, dict[str, str]]] = {
     "ordercast": (
@@ -122,6 +122,14 @@ _SECTIONS: dict[str, tuple[str, dict[str, str]]] = {
             "Reading": "read Message read_batches latest_snapshot Snapshot",
             "Verifying": "check LogReport SegmentReport",
             "Writing": "Log Options Retention Usage Place Context View Tail Disk File",
+        },
+    ),
+    "ordercast.replicated": (
+        "Replicated objects",
+        {
+            "Joining": "join Members Answers CommandId",
+            "Blocks": "Dict Change Counter Set Queue Assignment Lock Holder Leader Barrier",
+            "Classes of your own": "Replicated command query Query Context Call",
         },
     ),
     "ordercast.pipeline": (

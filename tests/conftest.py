@@ -1,6 +1,7 @@
 """What tests share: one worker with Spark, which takes seconds and a gigabyte, and one group of each name."""
 
 import os
+import signal
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,9 @@ LONG = (
 # How long an example takes depends on what else the machine does: no test is timed.
 settings.register_profile("ordercast", deadline=None, max_examples=60)
 settings.load_profile("ordercast")
+
+# A shell without job control starts what is in the background with SIGINT ignored, and programs would inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -36,7 +36,9 @@ ROOMS: dict[str, tuple[set[str], set[str]]] = {
     # Bytes and values. `cryptography` only behind a key: see the test below.
     "wire": ({"model", "protocols"}, {"stdlib", "msgspec", "cryptography"}),
     # The only room with sockets; what can be decided without them is decided without them.
-    "live": ({"model", "protocols", "trace", "wire"}, {"stdlib", "msgspec", "prometheus_client"}),
+    "live": ({"model", "protocols", "trace", "wire", "log"}, {"stdlib", "msgspec", "prometheus_client"}),
+    # Objects on live groups; what is applied, and when, is decided without the event loop.
+    "replicated": ({"model", "live"}, {"stdlib", "msgspec"}),
     "audit": ({"model", "trace"}, {"stdlib"}),
     "drawing": ({"model"}, {"stdlib", "rich"}),
     "simulator": ({"model", "protocols", "trace"}, {"stdlib"}),
@@ -61,6 +63,7 @@ ROOMS: dict[str, tuple[set[str], set[str]]] = {
             "protocols",
             "wire",
             "live",
+            "replicated",
             "audit",
             "drawing",
             "simulator",
@@ -94,7 +97,7 @@ LIVE_LAYERS = {
 }
 """The layers of `live`, each with those below it that it may import."""
 LIVE_MODULES = {
-    **dict.fromkeys(("events", "logs", "stats", "waiting"), "values"),
+    **dict.fromkeys(("durability", "events", "log_settings", "logs", "stats", "waiting"), "values"),
     **dict.fromkeys(("session", "transport", "settings", "state", "host"), ""),
     **dict.fromkeys(("doctor", "group", "join", "join_options", "metrics", "open_group", "prometheus"), "top"),
     **dict.fromkeys(("__init__", "group_members", "join_open_group", "local_groups", "member_parts"), "top"),

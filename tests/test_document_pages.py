@@ -22,6 +22,7 @@ from typing import Any
 import pytest
 
 import ordercast
+import ordercast.replicated
 from ordercast.cli.app import COMMANDS, load_command
 
 ROOT = Path(__file__).parent.parent
@@ -127,7 +128,8 @@ def _require_keywords(call: ast.Call) -> None:
     if function.value.id == "ordercast":
         parameters = inspect.signature(getattr(ordercast, function.attr)).parameters
     elif function.value.id == "group":
-        parameters = inspect.signature(getattr(ordercast.Group, function.attr)).parameters
+        kind = ordercast.Group if hasattr(ordercast.Group, function.attr) else ordercast.replicated.Members
+        parameters = inspect.signature(getattr(kind, function.attr)).parameters
     else:
         return
     assert {str(keyword.arg) for keyword in call.keywords} <= set(parameters), ast.unparse(call)
@@ -258,7 +260,8 @@ def test_the_index_lists_every_page_once() -> None:
 def test_names_of_types_have_words_of_their_own() -> None:
     """Python would show the docstring of `dict` or `tuple`, which is none of ours, and not even well-formed."""
     modules = [
-        import_module(name) for name in ("ordercast", "ordercast.simulation", "ordercast.log", "ordercast.pipeline")
+        import_module(name)
+        for name in ("ordercast", "ordercast.simulation", "ordercast.log", "ordercast.replicated", "ordercast.pipeline")
     ]
     public = {name: getattr(module, name) for module in modules for name in module.__all__}
     aliases = {name: value for name, value in public.items() if hasattr(value, "__origin__")}

@@ -35,7 +35,9 @@ def section(page: str, title: str) -> str:
     return (REFERENCE / page).read_text().partition(f"\n## {title}\n")[2].partition("\n## ")[0]
 
 
-@pytest.mark.parametrize("module", ["ordercast", "ordercast.simulation", "ordercast.log", "ordercast.pipeline"])
+@pytest.mark.parametrize(
+    "module", ["ordercast", "ordercast.simulation", "ordercast.log", "ordercast.replicated", "ordercast.pipeline"]
+)
 def test_every_public_name_has_a_page(module: str) -> None:
     """The lists of api.md are what the site makes a page for each name of."""
     listed: list[str] = []
@@ -48,7 +50,9 @@ def test_every_public_name_has_a_page(module: str) -> None:
     assert sorted(listed) == sorted(public)
 
 
-@pytest.mark.parametrize("module", ["ordercast", "ordercast.simulation", "ordercast.log", "ordercast.pipeline"])
+@pytest.mark.parametrize(
+    "module", ["ordercast", "ordercast.simulation", "ordercast.log", "ordercast.replicated", "ordercast.pipeline"]
+)
 def test_every_public_name_has_a_docstring_of_its_own(module: str) -> None:
     loaded = importlib.import_module(module)
     for name in set(loaded.__all__) - {"__version__"}:

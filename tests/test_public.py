@@ -14,9 +14,10 @@ from mypy import api
 import ordercast
 import ordercast.log
 import ordercast.pipeline
+import ordercast.replicated
 import ordercast.simulation
 
-MODULES: list[ModuleType] = [ordercast, ordercast.simulation, ordercast.log, ordercast.pipeline]
+MODULES: list[ModuleType] = [ordercast, ordercast.simulation, ordercast.log, ordercast.replicated, ordercast.pipeline]
 NAMES = [(module, name) for module in MODULES for name in module.__all__ if name != "__version__"]
 CLASSES = [(module, name) for module, name in NAMES if inspect.isclass(getattr(module, name))]
 OPAQUE = {"Scenario"}
@@ -123,24 +124,26 @@ def test_what_a_public_class_hands_out_is_public(module: ModuleType, name: str) 
     assert not {f"{kind.__module__}.{kind.__name__}" for kind in ours - PUBLIC}
 
 
-@pytest.mark.parametrize(
-    ("line", "problem"),
-    [
-        ("ordercast.jion('g', members=['A', 'B'])", 'Module has no attribute "jion"'),
-        ("ordercast.join('g', members=['A', 'B'], window=3)", 'Argument "window" to "join" has incompatible type'),
-        ("ordercast.Settings(windw=3)", 'Unexpected keyword argument "windw"'),
-        ("ordercast.Settings.wan().window = 3", "read-only"),
-        ("ordercast.Message('A', b'x').position = 3", "read-only"),
-        ("x: int = ordercast.View(number=1, position=0, members=()).members", "Incompatible types in assignment"),
-    ],
-)
-def test_type_checkers_report_mistakes(line: str, problem: str, tmp_path: Path) -> None:
-    source = tmp_path / "mistake.py"
-    source.write_text(f"import ordercast\n\nsettings = ordercast.Settings(order='total')\n{line}\n")
+MISTAKES = {
+    "ordercast.jion('g', members=['A', 'B'])": 'Module has no attribute "jion"',
+    "ordercast.join('g', members=['A', 'B'], window=3)": 'Argument "window" to "join" has incompatible type',
+    "ordercast.Settings(windw=3)": 'Unexpected keyword argument "windw"',
+    "ordercast.Settings.wan().window = 3": "read-only",
+    "ordercast.Message('A', b'x').position = 3": "read-only",
+    "x: int = ordercast.View(number=1, position=0, members=()).members": "Incompatible types in assignment",
+}
+CACHE = Path(__file__).parent.parent / ".mypy_cache" / "public"
+
+
+def test_type_checkers_report_mistakes(tmp_path: Path) -> None:
+    """All in one run: two at once would wait for the lock of one cache."""
+    source = tmp_path / "mistakes.py"
+    first_lines = ["import ordercast", "settings = ordercast.Settings(order='total')"]
+    source.write_text("\n".join([*first_lines, *MISTAKES]) + "\n")
     told, _, status = api.run(["--strict", "--no-error-summary", f"--cache-dir={CACHE}", str(source)])
     assert status == 1, told
-    assert problem in told
-    assert len([each for each in told.splitlines() if ": error: " in each]) == 1, told
-
-
-CACHE = Path(__file__).parent.parent / ".mypy_cache" / "public"
+    errors = [each for each in told.splitlines() if ": error: " in each]
+    assert len(errors) == len(MISTAKES), told
+    for number, (error, problem) in enumerate(zip(errors, MISTAKES.values(), strict=True), 1 + len(first_lines)):
+        assert f"mistakes.py:{number}: error: " in error
+        assert problem in error

@@ -10,6 +10,7 @@ import os
 import subprocess
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +25,11 @@ def sh(command: str) -> None:
     subprocess.run(command.split(), check=True, capture_output=True)
 
 
-def configuration() -> str:
+def configuration(names: Sequence[str]) -> str:
     """What all daemons are told."""
     nodes = "".join(
         f"node {{\n ring0_addr: 10.78.0.{place}\n nodeid: {place}\n name: {name}\n}}\n"
-        for place, name in enumerate(NAMES, start=1)
+        for place, name in enumerate(names, start=1)
     )
     return (
         "totem {\n version: 2\n cluster_name: bench\n transport: udpu\n crypto_cipher: none\n crypto_hash: none\n}\n"
@@ -40,8 +41,8 @@ def configuration() -> str:
 class Cluster:
     """Namespaces and daemons, for as long as it is entered."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.prefix = folder, f"occs{os.getpid()}"
+    def __init__(self, folder: Path, names: Sequence[str] = NAMES) -> None:
+        self.folder, self.prefix, self.names = folder, f"occs{os.getpid()}", names
         self.daemons: list[subprocess.Popen[bytes]] = []
 
     def __enter__(self) -> "Cluster":
@@ -50,8 +51,8 @@ class Cluster:
         sh(f"ip -n {bridge} link add br0 type bridge")
         sh(f"ip -n {bridge} link set br0 up")
         config = self.folder / "corosync.conf"
-        config.write_text(configuration())
-        for place, name in enumerate(NAMES, start=1):
+        config.write_text(configuration(self.names))
+        for place, name in enumerate(self.names, start=1):
             space = f"{self.prefix}{name}"
             sh(f"ip netns add {space}")
             sh(f"ip -n {bridge} link add v{place} type veth peer name eth0 netns {space}")
@@ -59,7 +60,7 @@ class Cluster:
             sh(f"ip -n {space} link set lo up")
             sh(f"ip -n {space} addr add 10.78.0.{place}/24 dev eth0")
             sh(f"ip -n {space} link set eth0 up")
-        for name in NAMES:
+        for name in self.names:
             self.daemons.append(self.start(name, config))
         time.sleep(6)  # until they are one cluster
         return self
@@ -72,7 +73,7 @@ class Cluster:
                 daemon.wait(5)
             except subprocess.TimeoutExpired:
                 daemon.kill()
-        for name in (*NAMES, "b"):
+        for name in (*self.names, "b"):
             subprocess.run(["ip", "netns", "del", f"{self.prefix}{name}"], check=False)
 
     def start(self, name: str, config: Path) -> "subprocess.Popen[bytes]":

@@ -1,14 +1,17 @@
 """ordercast: ordered group communication over networks that lose messages.
 
 `join` makes this process a member of a live group. The public names are those listed in `__all__` here (live groups and
-errors), in `ordercast.simulation` (simulations and traces), in `ordercast.log` (durable logs) and in
-`ordercast.pipeline` (simulations and audits on Spark); everything else may change without notice.
+errors), in `ordercast.simulation` (simulations and traces), in `ordercast.log` (durable logs), in
+`ordercast.replicated` (replicated objects) and in `ordercast.pipeline` (simulations and audits on Spark); everything
+else may change without notice.
 """
 
 from typing import TYPE_CHECKING
 
 from ordercast.model.errors import (
+    CommandFailed,
     ConfigError,
+    Diverged,
     GroupAborted,
     GroupClosed,
     GroupError,
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
     from ordercast.live.events import Blocked, Excluded, Message, Receipt, Unblocked, View
     from ordercast.live.group import Group
     from ordercast.live.join import Joining, join
+    from ordercast.live.log_settings import LogSettings
     from ordercast.live.metrics import serve_metrics
     from ordercast.live.settings import Order, Settings
     from ordercast.live.state.application import State
@@ -36,7 +40,9 @@ if TYPE_CHECKING:
 __version__ = "0.2.0.dev0"
 __all__ = [
     "Blocked",
+    "CommandFailed",
     "ConfigError",
+    "Diverged",
     "Excluded",
     "Group",
     "GroupAborted",
@@ -49,6 +55,7 @@ __all__ = [
     "LocalProtocolError",
     "LogDamaged",
     "LogError",
+    "LogSettings",
     "Message",
     "Order",
     "OrdercastError",
@@ -74,6 +81,7 @@ if not TYPE_CHECKING:  # type checkers see the imports above, and so report a mi
         "GroupKeys": "wire.keys",
         "Joining": "live.join",
         "Level": "model.machine",
+        "LogSettings": "live.log_settings",
         "Message": "live.events",
         "Order": "live.settings",
         "Receipt": "live.events",

@@ -268,6 +268,9 @@ def test_a_place_that_cannot_be_written_is_refused(ordercast: Command, tmp_path:
     done = ordercast(A1, "--json", "--write", tmp_path / "nowhere" / "a1.toml")
     assert done.status == 2
     assert "choose another path" in done.sentence
+    done = ordercast(A1, "--json", "--write", "/dev/full")
+    assert done.status == 2
+    assert "No space left" in done.sentence
 
 
 def test_what_changes_nothing_is_refused_or_told(ordercast: Command, tmp_path: Path) -> None:

@@ -24,6 +24,20 @@ def bytes_in(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
+# --- other storage ---
+
+
+@pytest.mark.parametrize("line", [f"{SMALL} --out", "sweep grid.toml --out", "audit"])
+def test_a_url_does_not_become_a_folder(
+    ordercast: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    found = ordercast(f"{line} s3a://there/trace")
+    assert found.status == 2
+    assert found.sentence.startswith("s3a:// is no local folder, and files elsewhere are not read or written; ")
+    assert not list(tmp_path.iterdir())
+
+
 # --- bad values ---
 
 OURS = [

@@ -1,5 +1,6 @@
 """Schedules as files: what is written is read back, and what cannot be read is refused with its line and a way out."""
 
+import errno
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -41,6 +42,28 @@ def test_what_is_written_is_read_back(scenario: Scenario, tmp_path: Path) -> Non
     )
     write_schedule(tmp_path / "it.toml", file)
     assert read_schedule(tmp_path / "it.toml") == file
+
+
+def test_on_a_full_disk_a_schedule_that_was_there_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The disk is full when a part of the new one is written."""
+    file, write = tmp_path / "it.toml", Path.write_bytes
+
+    def full(path: Path, content: bytes) -> int:
+        write(path, content[:20])
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    content = ScheduleFile(scenario=spo("a{2}", ""), schedule=())
+    with pytest.raises(
+        ConfigError, match=r"cannot write the schedule .*it.toml: No space left .*; choose another path"
+    ):
+        write_schedule(file, content)
+    assert list(tmp_path.iterdir()) == []
+    file.write_text("mine")
+    with pytest.raises(ConfigError):
+        write_schedule(file, content)
+    assert file.read_text() == "mine"
+    assert list(tmp_path.iterdir()) == [file]
 
 
 def test_every_field_of_a_scenario_and_of_a_promise_has_its_key() -> None:

@@ -194,10 +194,11 @@ SUITES = (
         ),
         Battery(
             [
-                *_tests("membership", "membership_scripts", "membership_rules", "membership_joining"),
+                *_tests("membership", "view_values", "membership_units", "coordinator", "acceptor", "submissions"),
+                *_tests("membership", "leaving", "installing", "blocking", "membership_scripts", "membership_joining"),
                 *_tests("membership", "membership_details", "broken_links", "untrusted_units", "failure_detector"),
                 *_tests("membership", "membership_replays", "membership_attacked"),
-                *_tests("membership", "by_node", "membership_searched", "membership_runs"),
+                *_tests("membership", "by_node_outputs", "by_node", "membership_searched", "membership_runs"),
             ],
         ),
     ),

@@ -100,9 +100,7 @@ class Switch:
 
     def _pass(self, by: int, to: int, frame: bytes, now: float) -> None:
         weather, chance = self.weather[to], self._chance.random
-        if (self.cut and (by, to) in self.cut) or (
-            self.link_loss and chance() < self.link_loss.get((by, to), 0.0)
-        ):
+        if (self.cut and (by, to) in self.cut) or (self.link_loss and chance() < self.link_loss.get((by, to), 0.0)):
             self.lost += 1
             return
         for _ in range(2 if weather.duplicate and chance() < weather.duplicate else 1):

@@ -1,6 +1,7 @@
 """A growing trace is followed by Spark: files come one by one, and a restart loses and repeats nothing."""
 
 import logging
+import os
 import shutil
 from pathlib import Path
 from threading import Thread
@@ -37,6 +38,8 @@ def test_a_good_trace_is_followed_to_its_end_and_once_only(spark: SparkSession, 
     assert logging.getLogger("py4j").level == level != logging.CRITICAL, "others log as before"
     assert (tmp_path / CHECKPOINT).is_dir()
     add(tmp_path, 2, rows[90:])
+    old = tmp_path / "events/part-0002.parquet"
+    os.utime(old, (0, old.stat().st_mtime - 30 * 86400))  # copied here with its date
     # If the first two files were judged again, everything in them would have been given twice.
     assert follow(spark, tmp_path, Service.TOTAL, until_idle=1.5) == []
     known = Follower(tmp_path, tmp_path / CHECKPOINT, Service.TOTAL).state

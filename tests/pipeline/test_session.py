@@ -2,14 +2,17 @@
 
 import io
 import logging
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
-from ordercast.model.errors import ConfigError
+from ordercast.model.errors import ConfigError, PipelineError
 from ordercast.pipeline import session
 
 
@@ -57,3 +60,39 @@ def test_every_way_to_name_a_master_of_spark_is_handed_on(monkeypatch: pytest.Mo
     with pytest.raises(KeyboardInterrupt), session.session(master):
         pass
     assert asked == [master]
+
+
+class Spark:
+    """A session whose Java ends by itself, or stays, and which cannot be stopped any more."""
+
+    def __init__(self, seconds: float) -> None:
+        process = subprocess.Popen([sys.executable, "-c", f"import time; time.sleep({seconds})"])  # noqa: S603
+        self.sparkContext = SimpleNamespace(_gateway=SimpleNamespace(proc=process), _accumulatorServer=None)
+
+    def stop(self) -> None:
+        raise ConnectionRefusedError
+
+
+@pytest.mark.parametrize(
+    ("seconds", "raised", "told"),
+    [
+        (0, ConnectionRefusedError("refused"), "Java process ended: it was killed, or had no memory left"),
+        (0, PipelineError("Spark failed"), "Java process ended: it was killed, or had no memory left"),
+        (0, KeyboardInterrupt(), ""),
+        (9, PipelineError("Spark failed"), "^Spark failed; Spark's log is "),
+        (9, ConnectionRefusedError("refused"), "^refused$"),
+    ],
+)
+def test_a_java_that_is_gone_is_told_and_hides_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float, raised: BaseException, told: str
+) -> None:
+    spark: Any = Spark(seconds)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(session, "set_up_environment", lambda: None)
+    monkeypatch.setattr(session, "open_session", lambda *_: spark)
+    expected = PipelineError if "Java" in told or "log is" in told else type(raised)
+    with pytest.raises(expected, match=told), session.session():
+        raise raised
+    assert len(list(tmp_path.iterdir())) == ("log is" in told or "Java" in told)
+    spark.sparkContext._gateway.proc.kill()
+    spark.sparkContext._gateway.proc.wait()

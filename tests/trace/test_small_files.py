@@ -30,6 +30,11 @@ def test_a_pipe_and_what_a_link_leads_to_are_written_to(tmp_path: Path) -> None:
     write_atomically(pipe, b"content")
     assert os.read(reader, 100) == b"content"
     os.close(reader)
+    read, write = os.pipe()  # as standard output is to a program behind it
+    write_atomically(Path(f"/dev/fd/{write}"), b"content")
+    assert os.read(read, 100) == b"content"
+    os.close(read)
+    os.close(write)
     file.write_bytes(b"before")
     link.symlink_to(file)
     write_atomically(link, b"after")

@@ -9,6 +9,7 @@ import traceback
 from difflib import get_close_matches
 from importlib import import_module
 from inspect import getdoc
+from pathlib import Path
 from signal import SIGTERM, default_int_handler, signal
 from typing import Annotated, Any
 
@@ -18,8 +19,10 @@ from typer.core import TyperCommand, TyperGroup
 from ordercast import __version__
 from ordercast.cli.shared.printing import BROKEN_PIPE
 from ordercast.cli.shared.renamed_options import require_current_options
-from ordercast.model.errors import OrdercastError, reason_of
+from ordercast.model.errors import ConfigError, OrdercastError, reason_of
 
+_URL = re.compile(r"([a-z][a-z0-9+.-]+):/")
+_PATHS = frozenset({"path", "file", "directory"})  # types of parameters, by their names in click
 _HELP = {"help_option_names": ["-h", "--help"]}
 _INTERRUPTED = 130  # typer's exit status for an interrupt, about which it prints nothing
 
@@ -59,7 +62,21 @@ class _Command(TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Reads the arguments."""
         require_current_options(str(self.name), args)
-        return super().parse_args(ctx, args)
+        rest = super().parse_args(ctx, args)
+        for name in (str(parameter.name) for parameter in self.params if parameter.type.name in _PATHS):
+            value = ctx.params[name] or ()
+            for path in (value,) if isinstance(value, str | Path) else value:
+                _require_local(Path(path))
+        return rest
+
+
+def _require_local(path: Path) -> None:
+    """Raises `ConfigError` for a URL: as a path it would be a folder `s3:` here."""
+    found = _URL.match(str(path))
+    if found and not path.exists():
+        raise ConfigError(
+            f"{found[1]}:// is no local folder, and files elsewhere are not read or written; mount it, or copy it here"
+        )
 
 
 class _Commands(TyperGroup):

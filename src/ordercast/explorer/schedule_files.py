@@ -50,7 +50,7 @@ from ordercast.model.machine import Level
 from ordercast.model.runs import Channel
 from ordercast.model.toml import converted, flat, list_lines, table_lines, value_text
 from ordercast.protocols.registry import PROTOCOLS, MachineClass, machine_class
-from ordercast.trace.small_files import read_toml
+from ordercast.trace.small_files import read_toml, write_atomically
 
 VERSION = 1
 KIND = "schedule"
@@ -236,9 +236,9 @@ def schedule_text(file: ScheduleFile) -> str:
 
 
 def write_schedule(path: Path, file: ScheduleFile) -> None:
-    """Writes the file."""
+    """Writes the file, completely or not at all: on a full disk a file that was there stays as it is."""
     try:
-        path.write_text(schedule_text(file), encoding="utf-8")
+        write_atomically(path, schedule_text(file).encode())
     except OSError as error:
         raise ConfigError(f"cannot write the schedule {path}: {reason_of(error)}; choose another path") from error
 

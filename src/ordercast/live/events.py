@@ -6,6 +6,8 @@ from typing import Protocol, Self
 
 import msgspec
 
+from ordercast.live.durability import DurableWaiters
+from ordercast.model.errors import LocalProtocolError
 from ordercast.model.machine import Level
 
 
@@ -162,6 +164,8 @@ class Tracked(Protocol):
     """A packet that was sent, and what is known of it."""
 
     level: int
+    durable: DurableWaiters | None
+    """None: this member has no log."""
 
     def when(self, level: Level, future: "Future[None]") -> "Future[None]":
         """The future, which is completed when the level is reached, or fails when it never will be."""
@@ -202,6 +206,17 @@ class Receipt:
         The protocol of the order "sequenced" cannot tell: there it is the same as `stable`.
         """
         await self._reaches(Level.KNOWN_STABLE)
+
+    async def durable(self) -> None:
+        """Waits until the message is on the disks of a majority of the view, in the logs of its members.
+
+        From then on it is never lost while a majority of these disks lives. Only in a group whose members have logs:
+        `join(..., log=...)`.
+        """
+        waiters = self._packet.durable
+        if waiters is None:
+            raise LocalProtocolError("this member has no log: join the group with log=..., at all members")
+        await waiters.when(get_running_loop().create_future())
 
     async def _reaches(self, level: Level) -> None:
         future = get_running_loop().create_future()

@@ -113,7 +113,7 @@ class Group:
         *,
         to: Iterable[str] | None = None,
         priority: int = 0,
-        until: Literal["accepted", "stable", "known_stable"] | None = None,
+        until: Literal["accepted", "stable", "known_stable", "durable"] | None = None,
     ) -> Receipt:
         """Sends a message to some members, or to all including this one. Waits while too much is unsent.
 
@@ -122,7 +122,7 @@ class Group:
         sent; if it is cancelled while it waits for `until`, the message is sent.
         """
         if until is not None and until not in _UNTIL:
-            raise LocalProtocolError(f"until must be 'accepted', 'stable' or 'known_stable', not {until!r}")
+            raise LocalProtocolError(f"until must be 'accepted', 'stable', 'known_stable' or 'durable', not {until!r}")
         if self._outbox.pending_bytes > PENDING_LIMIT:
             await self._outbox.wait_for_room()
         receipt = self.send_nowait(payload, to=to, priority=priority)
@@ -184,6 +184,11 @@ class Group:
             raise LocalProtocolError("a message needs at least one destination")
         if now & ~mask == 0:
             return TO_ALL
+        if self._member.log is not None:
+            raise LocalProtocolError(
+                "the group has a log, which has one position for each message, the same at all members: messages go to "
+                "all members; leave out `to`, or join without log="
+            )
         if not self._selective:
             raise LocalProtocolError("in this order every message goes to all members; use order='partial' or 'total'")
         return mask
@@ -327,7 +332,12 @@ class Group:
         await self._member.recorded()
 
 
-_UNTIL = {"accepted": Receipt.accepted, "stable": Receipt.stable, "known_stable": Receipt.known_stable}
+_UNTIL = {
+    "accepted": Receipt.accepted,
+    "stable": Receipt.stable,
+    "known_stable": Receipt.known_stable,
+    "durable": Receipt.durable,
+}
 
 
 def _shortened(name: object) -> str:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, Never
 from ordercast.live.events import View
 from ordercast.live.host.parameters import parameters_for
 from ordercast.live.join_options import MAX_TIMEOUT, MIN_TIMEOUT, JoinOptions
+from ordercast.live.log_settings import LogSettings, log_settings, require_one_order
 from ordercast.live.settings import RENAMED_SETTINGS, Settings, require_seconds, require_whole
 from ordercast.live.state.application import State
 from ordercast.live.transport.addresses import (
@@ -57,7 +58,8 @@ class Joining:
     """A group that is being joined: await it, or enter it with `async with`.
 
     It joins once: awaited again, it gives the same group, or raises the same error. If it is cancelled while it joins,
-    it has not joined, and may be awaited again.
+    it has not joined, and may be awaited again. If the members of a running group were just asked to take it in, that
+    takes up to a second: if they have done so, it leaves.
     """
 
     def __init__(self, options: JoinOptions) -> None:
@@ -114,6 +116,7 @@ def join(  # noqa: PLR0913 (its options are its arguments)
     rejoin: bool = True,
     state: State | None = None,
     state_timeout: float = 600.0,
+    log: LogSettings | Path | str | None = None,
     on_view: Callable[[View], None] | None = None,
     on_waiting: Callable[[str], None] | None = None,
     **unknown: Never,
@@ -157,6 +160,9 @@ def join(  # noqa: PLR0913 (its options are its arguments)
       `State`. All members have one, or none has. A member that joins is in the group when it has loaded the state, and
       is then handed everything after it. Without it, a member that joins gets the messages after its first view.
       `state_timeout`: seconds for that; then `JoinError` is raised.
+    - `log`: a folder of this member alone, or `LogSettings`: everything that is delivered is written there, in its
+      order, and a process that is started again with the same arguments goes on where it was. All members have one, or
+      none has. Messages go to all members then; the order "partial" has no log. See `Receipt.durable`.
     - `on_view`: called with each new `View` as soon as it is known, before the messages before it are read; see
       `Group.events` for views in their order. `on_waiting`: called with a sentence that names the missing members, if
       the group is not open after two seconds. An exception in either is logged and has no other effect.
@@ -167,8 +173,15 @@ def join(  # noqa: PLR0913 (its options are its arguments)
     require_whole(size=size)
     require_seconds(timeout=timeout, state_timeout=state_timeout)
     _require_state(state)
+    kept = log_settings(log)
     given = None if contacts is not None and settings is None and order is None else _settings(settings, order)
     settings = given or Settings(order="total")
+    if kept is not None:
+        require_one_order(settings.order)
+        if name is None:
+            raise ConfigError("a log is that of one member: give its name")
+        if size is not None:
+            raise ConfigError("a log needs the members (members) or contacts: with size, no member has a fixed address")
     at = None if contacts is None else _contacts(contacts, members, size)
     own = _own_address(members, size, name, bind, settings.multicast) if at is None else _joiner(at, name, bind)
     found = {} if members is None else members_of(group, members)
@@ -193,7 +206,10 @@ def join(  # noqa: PLR0913 (its options are its arguments)
             contacts=at,
             settings=given,
             parameters=parameters_for(
-                settings, size or len(found) or MAX_MEMBERS, loopback=loopback, has_state=state is not None
+                *(settings, size or len(found) or MAX_MEMBERS),
+                loopback=loopback,
+                has_state=state is not None,
+                has_log=kept is not None,
             ),
             multicast=multicast_of(settings.multicast, addresses[0]) if settings.multicast and addresses else None,
             relay=relay,
@@ -206,6 +222,7 @@ def join(  # noqa: PLR0913 (its options are its arguments)
             rejoin=rejoin,
             state=state,
             state_timeout=state_timeout,
+            log=kept,
             on_view=on_view,
             on_waiting=on_waiting,
         )

@@ -11,12 +11,14 @@ import time
 from collections import Counter
 from dataclasses import replace
 from ipaddress import ip_address
+from typing import TYPE_CHECKING
 
 from ordercast.live.group import Group
 from ordercast.live.host.group_terms import GroupTerms, read_terms, require_equal
 from ordercast.live.host.joiner_host import JoinerHost
 from ordercast.live.host.member import Member
 from ordercast.live.host.parameters import Parameters, parameters_for
+from ordercast.live.host.returning import WITHDRAWN
 from ordercast.live.host.running_group import joined_session
 from ordercast.live.join_options import MIN_TIMEOUT, JoinOptions
 from ordercast.live.local_groups import contacts_of
@@ -41,11 +43,14 @@ from ordercast.wire.datagram import HANDSHAKE, UNKNOWN, Rejection, pack_records,
 from ordercast.wire.outside import Outside
 from ordercast.wire.seal import Seal, seal_for
 
+if TYPE_CHECKING:
+    from ordercast.live.host.durable.member_log import MemberLog
+
 _log = logging.getLogger("ordercast.join")
 _LOOK_AGAIN = 0.1  # seconds
 
 
-async def join_open_group(options: JoinOptions) -> Group:
+async def join_open_group(options: JoinOptions, log: "MemberLog | None" = None) -> Group:
     """Returns when this process is a member; raises `JoinError` if it does not become one."""
     begun = time.monotonic()
     if not options.contacts:
@@ -57,8 +62,10 @@ async def join_open_group(options: JoinOptions) -> Group:
     try:
         with notify_if_slow(options.on_waiting, search.awaited):
             welcome = await search.joined()
-        member = _member(options, search, welcome, seal)
+        member = _member(options, search, welcome, seal, log)
     except BaseException as error:
+        if isinstance(error, JoinError | asyncio.CancelledError):
+            await _withdraw(options, search, seal)
         search.close()
         if isinstance(error, JoinError):
             _log.warning("%s could not join %s: %s", options.name, options.group, error, extra=fields)
@@ -72,6 +79,28 @@ async def join_open_group(options: JoinOptions) -> Group:
     seconds = time.monotonic() - begun
     _log.info("%s is in %s after %.3f s", options.name, options.group, seconds, extra={**fields, "seconds": seconds})
     return group_of(options.group, member)
+
+
+async def _withdraw(options: JoinOptions, search: "_Search", seal: Seal) -> None:
+    """If the group takes this process in all the same, it leaves: else the others would miss it for a failure timeout.
+
+    Its address is in use until then.
+    """
+    try:
+        welcome = await search.withdrawn(WITHDRAWN)
+        if welcome is None:
+            return
+        _log.info("%s was taken into %s too late, and leaves", options.name, options.group)
+        alone = replace(options, state=None, rejoin=False, on_view=None)
+        member = _member(alone, search, welcome, seal, None)
+        try:
+            member.leave_group(None, drain=False)
+            await asyncio.wait((member.left,), timeout=2 * member.parameters.failure_timeout / SECOND)
+        finally:
+            member.leave()
+    except BaseException:
+        search.close()
+        raise
 
 
 async def _found_here(options: JoinOptions) -> JoinOptions:
@@ -124,9 +153,17 @@ class _Search:
         self.host.begin()
         try:
             async with asyncio.timeout(self._options.timeout):
-                return await self._welcome
+                return await asyncio.shield(self._welcome)
         except TimeoutError:
             raise JoinError(self._why_not()) from None
+
+    async def withdrawn(self, seconds: float) -> Welcome | None:
+        """It does not want to join any more; the welcome, if one comes within so many seconds."""
+        if not self._welcome.done() and self.host.withdraw():
+            await asyncio.wait((self._welcome,), timeout=seconds)
+        if self._welcome.done() and not self._welcome.cancelled() and self._welcome.exception() is None:
+            return self._welcome.result()
+        return None
 
     def awaited(self) -> str:
         """What it waits for, in words."""
@@ -234,7 +271,7 @@ class _Search:
             self._welcome.set_exception(error)
 
 
-def _member(options: JoinOptions, search: _Search, welcome: Welcome, seal: Seal) -> Member:
+def _member(options: JoinOptions, search: _Search, welcome: Welcome, seal: Seal, log: "MemberLog | None") -> Member:
     """The member, in its first view."""
     terms = search.terms
     assert terms is not None, "nobody is welcomed before it has found the group"
@@ -259,6 +296,7 @@ def _member(options: JoinOptions, search: _Search, welcome: Welcome, seal: Seal)
         busy_poll=options.busy_poll,
         rejoin=options.rejoin,
         state=state_of(options),
+        log=log,
     )
     if options.on_view is not None:
         member.membership.on_view = options.on_view

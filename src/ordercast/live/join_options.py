@@ -6,6 +6,7 @@ from pathlib import Path
 
 from ordercast.live.events import View
 from ordercast.live.host.parameters import Parameters
+from ordercast.live.log_settings import LogSettings
 from ordercast.live.settings import Settings
 from ordercast.live.state.application import State
 from ordercast.live.transport.addresses import Address
@@ -42,5 +43,6 @@ class JoinOptions:
     rejoin: bool
     state: State | None
     state_timeout: float
+    log: LogSettings | None
     on_view: Callable[[View], None] | None
     on_waiting: Callable[[str], None] | None

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from ordercast.live.group import Group
 from ordercast.live.host.member import Member
@@ -14,6 +15,9 @@ from ordercast.live.transport.endpoint import Endpoint
 from ordercast.live.transport.relay import Relay
 from ordercast.model.services import PRIORITISED, SELECTIVE
 from ordercast.wire.seal import Seal
+
+if TYPE_CHECKING:
+    from ordercast.live.host.durable.member_log import MemberLog
 
 RECORDER = "ordercast.live.host.trace_recorder"
 """The module that records, which needs pyarrow."""
@@ -44,6 +48,17 @@ def recorder_for(options: JoinOptions) -> NewRecorder:
         one_clock=options.one_clock,
         deliveries_only=options.deliveries_only,
     )
+
+
+async def log_of(options: JoinOptions) -> "MemberLog | None":
+    """The log, open, if this member has one; raises `ConfigError` if it cannot be opened."""
+    if options.log is None:
+        return None
+    from ordercast.live.host.durable.member_log import MemberLog  # noqa: PLC0415 (it needs what only logs need)
+
+    log = MemberLog(options.log, options.group, str(options.name))
+    await log.open(options.parameters.max_message_size)
+    return log
 
 
 def state_of(options: JoinOptions) -> StateOptions | None:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from importlib import import_module
 from socket import socket
+from typing import TYPE_CHECKING
 
 from ordercast.live.group import Group
 from ordercast.live.host.discovery_host import DiscoveryHost, new_discovery
@@ -16,7 +17,8 @@ from ordercast.live.host.recording import require_writable
 from ordercast.live.host.running_group import GroupIsOpenError, RunningGroup
 from ordercast.live.join_open_group import join_open_group
 from ordercast.live.join_options import MIN_TIMEOUT, JoinOptions
-from ordercast.live.member_parts import RECORDER, group_of, note_address, recorder_for, relay_for, state_of
+from ordercast.live.local_groups import contacts_of
+from ordercast.live.member_parts import RECORDER, group_of, log_of, note_address, recorder_for, relay_for, state_of
 from ordercast.live.session.events import SessionConfig
 from ordercast.live.session.handshake import Handshake, Identity
 from ordercast.live.session.machine import Session
@@ -36,9 +38,14 @@ from ordercast.wire.control import CONTROL
 from ordercast.wire.outside import Outside
 from ordercast.wire.seal import Seal, seal_for
 
+if TYPE_CHECKING:
+    from ordercast.live.host.durable.member_log import MemberLog
+
 _log = logging.getLogger("ordercast.join")
 
 _FIRST_NUMBERS = 1 << 16
+ANSWERED_HERE, ANSWERED_BY_MULTICAST = 1.0, 0.15
+"""Seconds that members of a running group have to answer, before those that were given open one."""
 _IF_BLOCKED = "if the members that it lacks do not come back, end it, and start all members together"
 
 
@@ -57,20 +64,29 @@ async def open_group(options: JoinOptions) -> Group:
 
     Raises `JoinError` if it does not become one.
     """
+    log = await log_of(options)
+    try:
+        return await _open_or_join(options, log)
+    except BaseException:
+        if log is not None:
+            await log.close()
+        raise
+
+
+async def _open_or_join(options: JoinOptions, log: "MemberLog | None") -> Group:
     if options.contacts is not None:
-        return await join_open_group(options)
+        return await join_open_group(options, log)
     begun = time.monotonic()
     try:
-        return await _open_with_others(options)
+        return await open_with_others(options, log)
     except GroupIsOpenError as error:
         _log.info("%s is running: it is joined", options.group, extra={"group": options.group})
         left = max(options.timeout - (time.monotonic() - begun), MIN_TIMEOUT)
-        return await join_open_group(
-            replace(options, contacts=tuple(error.contacts), name=error.name, bind=error.address, timeout=left)
-        )
+        running = replace(options, contacts=tuple(error.contacts), name=error.name, bind=error.address, timeout=left)
+        return await join_open_group(running, log)
 
 
-async def _open_with_others(options: JoinOptions) -> Group:
+async def open_with_others(options: JoinOptions, log: "MemberLog | None") -> Group:
     """Binds, and returns when all members have joined; raises `JoinError` if they do not."""
     begun = time.monotonic()
     seal, codec = (
@@ -93,7 +109,7 @@ async def _open_with_others(options: JoinOptions) -> Group:
             members = {name: seen_from(options.bind, each) for name, each in members_of(options.group, found).items()}
             options = replace(options, members=members)
             me = list(options.members).index(str(options.name))
-        member, transport, handshake = _member(options, me, endpoint, seal, codec, discovery)
+        member, transport, handshake = _member(options, me, endpoint, seal, codec, discovery, log=log)
     except BaseException:
         if discovery is not None:
             discovery.stop()
@@ -142,8 +158,15 @@ async def _tell_others(member: Member) -> None:
         member.leave()
 
 
-def _member(
-    options: JoinOptions, me: int, endpoint: Endpoint, seal: Seal, codec: Codec, discovery: DiscoveryHost | None
+def _member(  # noqa: PLR0913 (what a member needs)
+    options: JoinOptions,
+    me: int,
+    endpoint: Endpoint,
+    seal: Seal,
+    codec: Codec,
+    discovery: DiscoveryHost | None,
+    *,
+    log: "MemberLog | None",
 ) -> tuple[Member, Transport, Handshake]:
     """The member, which begins to look for the others, and the parts that know how far that is."""
     parameters, names = options.parameters, tuple(options.members)
@@ -170,11 +193,19 @@ def _member(
         busy_poll=options.busy_poll,
         rejoin=options.rejoin,
         state=state_of(options),
+        log=log,
     )
     if options.on_view is not None:
         member.membership.on_view = options.on_view
-    member.begin(incarnation)
+    here = [] if discovery is not None else _contacts_here(options)
+    multicast = [] if options.multicast is None or discovery is not None else [options.multicast]
+    member.begin(incarnation, [*here, *multicast], ANSWERED_HERE if here else ANSWERED_BY_MULTICAST)
     return member, transport, session.handshake
+
+
+def _contacts_here(options: JoinOptions) -> list[Address]:
+    """Where members may be that joined later, and go on: on this machine, if all are."""
+    return contacts_of(options.group) if options.one_clock else []
 
 
 def _bind(options: JoinOptions) -> tuple[int, socket]:

@@ -73,6 +73,7 @@ class Log:
         self._on_failed = on_failed or (lambda *_: None)
         self._queue: SimpleQueue[_Item] = SimpleQueue()
         self._added = self._taken = 0
+        self._synced: list[Callable[[], object]] = []  # calls that wait for the next sync
         self._savers: list[Thread] = []
         self._thread = Thread(target=self._run, name="ordercast log", daemon=True)
         self._thread.start()
@@ -115,6 +116,10 @@ class Log:
     def note(self, note: bytes) -> None:
         """Keeps this instead of the note before; it is durable when `on_durable` is next called."""
         self._put(lambda: self._files.note(note))
+
+    def when_durable(self, done: Callable[[], object]) -> None:
+        """Calls this in the thread of the log when all that was put in so far is on the disk; never if it fails."""
+        self._put(lambda: self._synced.append(done))
 
     def snapshot(
         self, state: bytes | Iterable[bytes], done: Callable[[int, Exception | None], object] | None = None
@@ -194,6 +199,9 @@ class Log:
         self._files.sync()
         self._taken += size
         self._on_durable(self._files.durable, self._files.durable_hash)
+        synced, self._synced = self._synced, []
+        for done in synced:
+            done()
         return item is not None
 
     def _write(self, packets: list[Packet]) -> None:

@@ -6,6 +6,8 @@ OrdercastError
 │   ├── JoinError        the group did not open: a member is missing, or has other settings
 │   ├── GroupAborted     the group was aborted; the error has what was delivered and what may be lost
 │   ├── GroupClosed      the group is closed: nothing can be sent any more
+│   ├── CommandFailed    a command raised an exception, which only another member has
+│   ├── Diverged         the replicated state of this member differs from that of the others
 │   └── Undelivered      all destinations of a message left the group, or failed, before it was delivered
 ├── LocalProtocolError   the application requested what the protocol does not support (a message without destinations)
 ├── LogError             a log cannot be opened, written or read: the message names the folder
@@ -63,6 +65,37 @@ class GroupClosed(GroupError):  # noqa: N818 (it names what happened)
 
 class Undelivered(GroupError):  # noqa: N818 (it names what happened)
     """All destinations of a message left the group, or failed, before it was delivered."""
+
+
+class CommandFailed(GroupError):  # noqa: N818 (it names what happened)
+    """A replicated command raised an exception, and it was applied by other members while this one was away.
+
+    The message has the name of the exception and its text.
+    """
+
+
+class Diverged(GroupError):  # noqa: N818 (it names what happened)
+    """The replicated state of this member differs from that of the others: it has left the group.
+
+    A command is not deterministic, or the state was changed without a command.
+    """
+
+    def __init__(self, member: str, object_name: str, members: tuple[str, ...]) -> None:
+        super().__init__(member, object_name, members)
+        self.member = member
+        """The first member that differs."""
+        self.object_name = object_name
+        """The name of the object whose state differs."""
+        self.members = members
+        """All members that differ."""
+
+    def __str__(self) -> str:
+        others = f" (and {', '.join(self.members[1:])})" if len(self.members) > 1 else ""
+        what = f"the state of {self.object_name!r}" if self.object_name else "the replicated state"
+        return (
+            f"{what} differs at {self.member}{others} from the state of the other members: a command is not "
+            "deterministic, or the state was changed outside of commands; restart the member to get their state"
+        )
 
 
 class LocalProtocolError(OrdercastError):

@@ -4,12 +4,14 @@ All other functions of the pipeline take a session as an argument. The output of
 which errors name, and which is removed if there were none.
 """
 
+import logging
 import os
 import re
 import socket
+import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stderr
+from contextlib import contextmanager, redirect_stderr, suppress
 from pathlib import Path
 from tempfile import mkstemp
 from urllib.parse import urlsplit
@@ -24,6 +26,7 @@ EMBEDDED = "local[*]"
 """Spark in a Java process of our own, on all cores."""
 
 _CONNECT_TIMEOUT = 5.0  # seconds; Spark itself would try for a minute and then report something else
+_DYING = 0.5  # seconds
 _MASTERS = re.compile(r"local(\[(\d+|\*)(,\d+)?\])?|yarn|(spark|sc|k8s)://.+")
 _SETTINGS = {
     "spark.ui.enabled": "false",
@@ -58,17 +61,48 @@ def session(master: str | None = None) -> Iterator[SparkSession]:
     except KeyboardInterrupt:
         log.unlink(missing_ok=True)
         raise
+    _keep_quiet(spark)
     try:
         yield spark
-    except PipelineError as error:
-        raise PipelineError(f"{error}; Spark's log is {log}") from error
+    except Exception as error:
+        if _has_died(spark):
+            raise PipelineError(
+                "Spark's Java process ended: it was killed, or had no memory left; what was written stays. "
+                f"Spark's log is {log}"
+            ) from error
+        if isinstance(error, PipelineError):
+            raise PipelineError(f"{error}; Spark's log is {log}") from error
+        log.unlink(missing_ok=True)
+        raise
     except BaseException:
         log.unlink(missing_ok=True)
         raise
     else:
         log.unlink(missing_ok=True)
     finally:
-        spark.stop()
+        with suppress(Exception):  # its Java may be gone, which must not hide why
+            spark.stop()
+
+
+def _has_died(spark: SparkSession) -> bool:
+    """Whether the Java process that we started has ended."""
+    process = getattr(spark.sparkContext._gateway, "proc", None)  # noqa: SLF001, nothing public tells it
+    if process is None:  # somebody else's
+        return False
+    try:
+        process.wait(_DYING)  # its connections break a moment before it is gone
+    except subprocess.TimeoutExpired:
+        return False
+    return True
+
+
+def _keep_quiet(spark: SparkSession) -> None:
+    """If Java ends first, threads of PySpark print stack traces; what happened is reported as an error of ours."""
+    logging.getLogger("py4j").addHandler(logging.NullHandler())
+    logging.getLogger().addHandler(logging.NullHandler())  # py4j 0.10.9 logs some to the root
+    server = getattr(spark.sparkContext, "_accumulatorServer", None)
+    if server is not None:
+        server.handle_error = lambda *_: None
 
 
 def open_session(master: str, log: Path) -> SparkSession:

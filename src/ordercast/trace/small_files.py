@@ -19,12 +19,12 @@ def unfinished(path: Path) -> Path:
 def write_atomically(path: Path, content: bytes) -> None:
     """Writes a small file completely or not at all: on failure, such as a full disk, the previous file stays.
 
-    A device, such as /dev/stdout, and the file that a link leads to, are written to: neither is replaced.
+    A device or a pipe, such as /dev/stdout, is written to, and so is the file that a link leads to: the link stays.
     """
-    path = path.resolve()
-    if path.exists() and not path.is_file():
+    if path.exists() and not path.is_file():  # before links are followed: that of a pipe leads to no path
         path.write_bytes(content)
         return
+    path = path.resolve()
     hidden = unfinished(path)
     try:
         hidden.write_bytes(content)

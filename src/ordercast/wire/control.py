@@ -169,7 +169,16 @@ class PartialsPart(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=1
     data: Annotated[bytes, msgspec.Meta(max_length=65_507)]
 
 
-class LinkAcknowledgment(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=111):
+class DurablePosition(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=111):
+    """The log of the sender is on its disk up to here."""
+
+    position: Number
+    """Of the first message that may not be."""
+    asks: bool = False
+    """The receiver has to answer with its own position."""
+
+
+class LinkAcknowledgment(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=112):
     """Which packets of a link arrived: see `live.transport.links`."""
 
     ranges: Annotated[tuple[Number, ...], msgspec.Meta(max_length=64)]
@@ -180,7 +189,7 @@ class LinkAcknowledgment(msgspec.Struct, frozen=True, array_like=True, gc=False,
     """The sender of this has no room for more now."""
 
 
-class FlowNotice(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=112):
+class FlowNotice(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=113):
     """Whether others should wait before they send more: see `live.host.flow_control`."""
 
     number: Number
@@ -200,12 +209,13 @@ Control = (
     | LastHeard
     | PartialsRequest
     | PartialsPart
+    | DurablePosition
     | LinkAcknowledgment
     | FlowNotice
 )
 IN_SESSION: tuple[type[Control], ...] = (
     *(Heartbeat, AbortNotice, LastHeardRequest, LastHeard, PartialsRequest, PartialsPart),
-    *(LinkAcknowledgment, FlowNotice),
+    *(DurablePosition, LinkAcknowledgment, FlowNotice),
 )
 """These travel under the tag of a view, all others under the sender's incarnation."""
 CONTROL: tuple[type[Control], ...] = (Hello, HelloRejection, Join, Refuse, *IN_SESSION)

@@ -4,6 +4,7 @@ from typing import Any, TypeVar
 
 from ordercast.model.config import MILLISECOND, GroupConfig, SequencerConfig
 from ordercast.model.machine import Deliver, Numbered, Receive, Send, Submit, TimerFired
+from ordercast.protocols.membership.epoch import Cut
 from ordercast.protocols.membership.events import (
     Begin,
     Blocked,
@@ -23,7 +24,14 @@ from ordercast.protocols.membership.events import (
 from ordercast.protocols.membership.machine import Member
 from ordercast.protocols.membership.order import Order
 from ordercast.protocols.membership.units import Accept, Apply, Flush, Install, Propose, Report, Welcome
-from ordercast.protocols.membership.view import GroupView, Incarnation, MembershipConfig, founding_view
+from ordercast.protocols.membership.view import (
+    GroupView,
+    Incarnation,
+    MembershipConfig,
+    NextView,
+    Reason,
+    founding_view,
+)
 from tests.protocols.membership.orders import ONE_STREAM, ChannelData
 
 SETTINGS = MembershipConfig(
@@ -34,6 +42,19 @@ T = TypeVar("T")
 
 def person(number: int) -> Incarnation:
     return Incarnation(f"n{number}", number, f"address {number}")
+
+
+VIEW = founding_view(tuple(map(person, range(4))), b"founding")
+"""A view of four."""
+VALUE = NextView(1, 0b1101, (person(7),), 0b1101, ((1, Reason.SILENT),), Cut((0, 0, 0, 0)), 0b1000, (2, 1), 5, "why")
+"""What may follow it: 1 is gone, and 7 joins."""
+
+
+def sent(outputs: list[Any], kind: type) -> list[Any]:
+    """The control units of a kind, each with its receiver."""
+    return [
+        (output.to, output.unit) for output in outputs if isinstance(output, SendControl) and type(output.unit) is kind
+    ]
 
 
 def apply_of(applicant: int | Incarnation, to: Member, **fields: Any) -> Apply:

@@ -18,7 +18,7 @@ from ordercast.protocols.membership.order import order_of
 from ordercast.protocols.membership.units import Entered, Flush, Leave, Welcome
 from tests.protocols.membership.adversary import Attacked, attack, end_attack
 from tests.protocols.membership.group import SETTINGS
-from tests.protocols.membership.hand import Hand
+from tests.protocols.membership.hand import Hand, sent
 from tests.protocols.membership.promises import check, check_end
 
 TOTAL = ("to", "prito", "prio", "sequencer")
@@ -88,6 +88,7 @@ def test_one_that_joined_tells_the_view_to_those_that_only_the_dead_could_have_t
     [welcome] = [unit for address, unit in told if address == "address 1" and isinstance(unit, Welcome)]
     hand.give(1, ReceiveOutside(welcome, "address 7"))
     assert hand.view_of(1) == "0,1,7"
+    assert sent(hand.last, Entered) == [(None, Entered(1, 1, True))], "whoever repeats the view to it need not"
     hand.check_one_view()
     hand.reports(7, 1)
     for _ in range(2):

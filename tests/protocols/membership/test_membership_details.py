@@ -97,6 +97,16 @@ def test_what_is_answered_at_once_is_bounded() -> None:
     assert _first(((0, 32), (40, 41))) == ((0, 32),)
 
 
+def test_what_is_asked_for_at_once_is_bounded() -> None:
+    epoch = Hand(3, order_of("sequencer")).members[0].epoch
+    cut, packet = Cut((0, 0, 0), numbered_below=1000), Packet(0, 0b111, 0, (), 0, (1,), b"x")
+    assert epoch.lacks(cut, {}) == ((0, MAX_COPIES),)
+    assert epoch.lacks(cut, dict.fromkeys(range(10), packet)) == ((10, 10 + MAX_COPIES),)
+    found = epoch.lacks(cut, dict.fromkeys(range(0, 1000, 2), packet))
+    assert found == tuple((number, number + 1) for number in range(1, 2 * MAX_COPIES, 2))
+    assert problem_of(Fetch(0, 1, found), VIEW) is None, "so many ranges are possible"
+
+
 # --- values ---
 
 

@@ -270,6 +270,10 @@ def test_a_welcome_must_fit_its_view() -> None:
     ):
         assert problem_of_outside(replace(welcome, value=replace(value, **wrong))) is not None, wrong
     assert problem_of_outside(replace(welcome, source=3)) is not None
+    for name in ("position", "partials"):
+        assert problem_of_outside(replace(welcome, **{name: (1 << 60) - 1})) is None
+        for number in (-1, 1 << 60):
+            assert problem_of_outside(replace(welcome, **{name: number})) is not None
     assert problem_of_outside(replace(welcome, view=replace(welcome.view, tag=b""))) is not None
 
 

@@ -1,11 +1,12 @@
 """What arrives at a member, passed on: to the protocol, the session, the failure detector, or whoever joins a group."""
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from ordercast.live.host.failure_detection import FailureDetection
-from ordercast.live.host.flush_scheduler import FlushScheduler
-from ordercast.live.host.host import Host
 from ordercast.live.host.flow_control import FlowControl
+from ordercast.live.host.flush_scheduler import FlushScheduler
+from ordercast.live.host.founders import is_unasked
+from ordercast.live.host.host import Host
 from ordercast.live.host.inbox import HARD_LIMIT, Inbox
 from ordercast.live.host.leaving import Leaving
 from ordercast.live.host.partial_messages import PartialsExchange
@@ -22,6 +23,7 @@ from ordercast.protocols.membership.view import GroupView
 from ordercast.wire.control import (
     IN_SESSION,
     Control,
+    DurablePosition,
     FlowNotice,
     LastHeard,
     LastHeardRequest,
@@ -29,6 +31,9 @@ from ordercast.wire.control import (
     PartialsRequest,
     Stage,
 )
+
+if TYPE_CHECKING:
+    from ordercast.live.host.durable.member_log import MemberLog
 
 
 class ArrivalsOwner(Protocol):
@@ -45,6 +50,9 @@ class ArrivalsOwner(Protocol):
 
     def give_up(self, why: str) -> None:
         """Aborts the group, for all members."""
+
+    def told_of_group(self, unit: Found) -> None:
+        """A member of a group of this name says, unasked, that it is running."""
 
 
 class Arrivals:
@@ -87,6 +95,8 @@ class Arrivals:
         """While the others continue without this member, and it tries to return."""
         self.retired: Host | None = None
         """Of the incarnation before this one: it still answers members of its last view."""
+        self.log: MemberLog | None = None
+        """Of this member, if it has one."""
 
     def use(self, host: Host, scheduler: FlushScheduler) -> None:
         """The session is open, or this member has returned: units are for this host."""
@@ -128,6 +138,9 @@ class Arrivals:
             self._flow.received(member, message)
         elif isinstance(message, PartialsRequest | PartialsPart):
             self._partials.receive(member, message)
+        elif isinstance(message, DurablePosition):
+            if self.log is not None:
+                self.log.receive(member, self._view.nodes[member], message)
         else:
             self.session.control_received(self._view.nodes[member], message)
 
@@ -148,7 +161,9 @@ class Arrivals:
             self.returning.receive(unit, address)
         elif self._host is None:
             if isinstance(unit, Found) and self.running is not None:
-                self.running.receive(unit)
+                self.running.receive(unit, address)
+        elif isinstance(unit, Found) and is_unasked(unit):
+            self._owner.told_of_group(unit)
         elif isinstance(unit, Apply) and self.session.machine.closing.stage >= Stage.DONE:
             why = f"the group {self._owner.group} is about to close"
             refusal = Answer(unit.applicant.number, unit.nonce, refused=True, why=why, reach=0)
@@ -168,11 +183,7 @@ class Arrivals:
         host = self._host
         if host is None:
             return
-        if (
-            (self._inbox.bytes > self._inbox.limit + HARD_LIMIT or host.recorder.behind)
-            and isinstance(unit, DataUnit)
-            and self._is_dropped(host)
-        ):
+        if (self._inbox.bytes > HARD_LIMIT or host.is_behind) and isinstance(unit, DataUnit) and self._is_dropped(host):
             return
         host.receive(unit)
 
@@ -203,10 +214,10 @@ class Arrivals:
         An application that has closed the group need not read any more: if more was dropped the others could never
         close, so the group is aborted.
         """
-        if self.at_rest is None or host.recorder.behind:
+        if self.at_rest is None or host.is_behind:
             self._counts.overrun += 1
             return True
-        if self._inbox.bytes > self._inbox.limit + HARD_LIMIT:
+        if self._inbox.bytes > HARD_LIMIT:
             name, unread = self._owner.name, f"{HARD_LIMIT >> 20} MiB"
             self._owner.give_up(f"{name} has closed the group and does not read: more than {unread} arrived since")
             return True

@@ -14,6 +14,7 @@ from asyncio import Future
 from collections import deque
 from collections.abc import Iterator, Sequence
 
+from ordercast.live.durability import DurableWaiters
 from ordercast.live.events import Receipt
 from ordercast.live.host.message_fragments import FIRST_FRAGMENT, FRAGMENT, LAST_FRAGMENT, WHOLE
 from ordercast.model.machine import Level, Submit
@@ -52,6 +53,7 @@ class OutgoingBatch:
     __slots__ = (
         "_waiting",
         "destinations",
+        "durable",
         "index",
         "large",
         "level",
@@ -79,6 +81,8 @@ class OutgoingBatch:
         self.level = 0
         self.lost: BaseException | None = None
         """Why no higher level will be reached."""
+        self.durable: DurableWaiters | None = None
+        """Who waits until it is on the disks of a majority; None: there is no log."""
         self._waiting: list[tuple[int, Future[None]]] = []
 
     def submission(self, places: int) -> Submit:
@@ -114,6 +118,8 @@ class OutgoingBatch:
                 future.set_exception(why)
                 future.exception()  # marks it as retrieved: nobody may be waiting any more
         self._waiting = []
+        if self.durable is not None:
+            self.durable.not_durable(why)
 
     def when(self, level: Level, future: "Future[None]") -> "Future[None]":
         """The future, which is done when this level is reached, or fails when it cannot be."""
@@ -142,6 +148,8 @@ class Outbox:
         """The application is still adding: a batch that is not full is not taken."""
         self.paused = False
         """Nothing is taken: this member has not got the state yet."""
+        self.logged = False
+        """This member has a log: receipts tell when messages are durable."""
         self.pending_bytes = 0
         self._has_room, self._released = asyncio.Event(), False
 
@@ -180,6 +188,8 @@ class Outbox:
 
     def _append(self, batch: OutgoingBatch) -> OutgoingBatch:
         self.pending_bytes += batch.size
+        if self.logged:
+            batch.durable = DurableWaiters()
         queue = self._queues.get(batch.priority)
         if queue is None:
             queue = self._queues[batch.priority] = deque()

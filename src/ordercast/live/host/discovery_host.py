@@ -29,6 +29,8 @@ from ordercast.wire.outside import Outside
 from ordercast.wire.seal import Seal
 
 _ALL = "all"  # who listen at the multicast address are asked at once
+_SETTLED = 0.15
+"""Seconds that members of a running group have to answer, before those that are found open one."""
 _GRACE = 2.0
 """Seconds that one for which there is no place among those that open the group waits for them to open it."""
 
@@ -47,7 +49,10 @@ class DiscoveryHost:
         self._loop = asyncio.get_running_loop()
         self._found: asyncio.Future[dict[str, str]] = self._loop.create_future()
         question = membership_units.Find(discovery.group, discovery.name, discovery.incarnation, 0)
-        self._running = RunningGroup(question, [_ALL], self._ask, self._found_running)
+        self._members: dict[str, str] | None = None  # once they are found
+        self._running = RunningGroup(
+            *(question, (), self._ask, self._found_running), others=[_ALL], settled=self._settled, within=_SETTLED
+        )
 
     async def find(self) -> dict[str, str]:
         """The members with their addresses, in the order that all have.
@@ -56,6 +61,7 @@ class DiscoveryHost:
         """
         self._endpoint.start(self._receive, lambda: None, lambda: None)
         self.handle(Begin())
+        self._running.begin()
         try:
             return await self._found
         except BaseException as error:
@@ -87,12 +93,12 @@ class DiscoveryHost:
             if isinstance(message, HelloRejection) or (isinstance(message, Hello) and _may_be_member(message)):
                 self.handle(AnnouncementReceived(message))
             elif isinstance(message, Outside):
-                self._receive_answer(message.unit)
+                self._receive_answer(message.unit, message.address)
 
-    def _receive_answer(self, unit: membership_units.OutsideUnit) -> None:
+    def _receive_answer(self, unit: membership_units.OutsideUnit, address: str) -> None:
         """A member of the running group may have answered."""
         if isinstance(unit, membership_units.Found) and is_valid_outside(unit) and has_addresses(unit):
-            self._running.receive(unit)
+            self._running.receive(unit, address)
 
     def stop(self) -> None:
         """Sends nothing any more."""
@@ -109,11 +115,17 @@ class DiscoveryHost:
                 case CancelTimer():
                     self._timers.cancel(output)
                 case Found(names=names, addresses=addresses):
-                    if not self._found.done():
-                        self._found.set_result(dict(zip(names, addresses, strict=True)))
+                    self._members = dict(zip(names, addresses, strict=True))
+                    if self._running.is_settled:
+                        self._settled()
                 case NotFound(why=why):
                     grace = _GRACE if self._discovery.rejected else 0
                     self._loop.call_later(grace, self._fail, JoinError(why))
+
+    def _settled(self) -> None:
+        """No running group has answered: the members that are found may open one."""
+        if self._members is not None and not self._found.done():
+            self._found.set_result(self._members)
 
     def _fail(self, error: JoinError) -> None:
         if not self._found.done():

@@ -27,6 +27,10 @@ class GroupTerms(NamedTuple):
         """As members compare them."""
         return ((_PARAMETERS, _text(self.parameters)), (_SESSION, f"{self.session:016x}"))
 
+    def are_of(self, terms: Terms) -> bool:
+        """Whether these are the terms of the same group, opened at the same time."""
+        return dict(terms).get(_SESSION) == f"{self.session:016x}"
+
 
 def read_terms(terms: Terms) -> GroupTerms:
     """What a member has told; raises `JoinError` if it cannot be used."""

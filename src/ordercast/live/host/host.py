@@ -9,7 +9,7 @@ begins. The application's destinations are node numbers, which never change; a m
 
 import time
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from msgspec.structs import replace
 
@@ -62,8 +62,11 @@ from ordercast.protocols.membership.events import (
     Withdrawn,
 )
 from ordercast.protocols.membership.machine import Member, Phase
-from ordercast.protocols.membership.units import Welcome
+from ordercast.protocols.membership.units import Found, Welcome
 from ordercast.protocols.membership.view import GroupView, NextView, heard_members
+
+if TYPE_CHECKING:
+    from ordercast.live.host.durable.member_log import MemberLog
 
 _DRAINED = Drained()
 _ENDS = InstallView | LeftGroup
@@ -92,6 +95,9 @@ class HostOwner(Protocol):
 
     def excluded(self, output: Excluded) -> None:
         """The others continue without this member."""
+
+    def found(self, unit: Found, address: str) -> Found:
+        """The same, with what one that asks from this address is told besides."""
 
     def welcome(self, unit: Welcome) -> Welcome:
         """The same, with what those that join are told besides."""
@@ -125,12 +131,17 @@ class Host:
         owner: HostOwner,
         flight: FlightWindow | None = None,
         flow: FlowControl | None = None,
+        log: "MemberLog | None" = None,
     ) -> None:
         """`highest_level`: the highest level that the protocol reports; `counts`: continued here.
 
-        `flight`: limits what is in flight by how long it takes; None: somebody sets `max_bytes_in_flight`. `flow`: whether to
-        wait for members that do not read.
+        `flight`: limits what is in flight by how long it takes; None: somebody sets `max_bytes_in_flight`. `flow`:
+        whether to wait for members that do not read. `log`: where the inbox writes what is delivered.
         """
+        self._log = log
+        self._unlogged: dict[
+            int, OutgoingBatch
+        ] = {}  # numbered, not delivered yet, by first message: if there is a log
         self.member, self._highest_level = member, highest_level
         self.machine, self._me = member.machine, member.current.place
         self._direct = member.is_direct  # the order's inputs go to the machine
@@ -271,7 +282,7 @@ class Host:
         if not self._direct and self.member.phase is not Phase.MEMBER:
             return  # it was just excluded: what is taken now would be lost
         while (
-            not (submitted or self.closed or self.recorder.behind or self._transport.is_full)
+            not (submitted or self.closed or self.is_behind or self._transport.is_full)
             and self.bytes_in_flight < self.max_bytes_in_flight
             and not (self._flow is not None and self._flow.must_wait)
         ):
@@ -314,6 +325,11 @@ class Host:
 
     # --- state ---
 
+    @property
+    def is_behind(self) -> bool:
+        """More waits for a disk than should: nothing more is sent, and no data is received."""
+        return self.recorder.behind or (self._log is not None and self._log.behind)
+
     def is_idle(self) -> bool:
         """True if none of our messages is awaiting its position in the order."""
         return not (self._in_flight or self._submitted)
@@ -340,7 +356,7 @@ class Host:
         """Nothing happens any more; receipts that are waited for raise `why`."""
         if not self.closed:
             self._end(why)
-        for batch in (*self._unstable.values(), *self._submitted.values()):
+        for batch in (*self._unstable.values(), *self._submitted.values(), *self._unlogged.values()):
             batch.give_up(why)
         self._outbox.give_up(why)
 
@@ -427,6 +443,8 @@ class Host:
         self._counts.numbered += len(packet.lengths)
         self.recorder.send(packet)
         self._unstable[packet.first] = batch
+        if self._log is not None:
+            self._unlogged[packet.first] = batch
         self._in_flight[packet.first] = size = len(packet.payload)
         self.bytes_in_flight += size
         if self._flight is not None:
@@ -452,6 +470,17 @@ class Host:
             self._has_position(packet)
         self.recorder.deliver(packet)
         self._inbox.put(packet)
+        if self._log is not None:
+            self._logged(packet, self._log)
+
+    def _logged(self, packet: Packet, log: "MemberLog") -> None:
+        """Own messages are durable when a majority has the log up to the position behind them."""
+        if packet.source == self._me:
+            batch = self._unlogged.pop(packet.first, None)
+            if batch is not None and batch.durable is not None:
+                log.durability.delivered(batch.durable, self._inbox.position)
+        else:
+            log.delivered(packet.source)
 
     def _has_position(self, packet: Packet) -> None:
         size = self._in_flight.pop(packet.first, 0)
@@ -481,6 +510,8 @@ class Host:
         unit = output.unit
         if type(unit) is Welcome:
             unit = replace(self._owner.welcome(unit), departed=unit.departed[-MAX_TOLD:])
+        elif type(unit) is Found:
+            unit = self._owner.found(unit, output.address)
         self._transport.send_outside(unit, output.address)
 
     def _send_control(self, output: SendControl) -> None:

@@ -4,12 +4,15 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from itertools import chain
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ordercast.live.events import Blocked, Event, Excluded, Message, Origin, Unblocked, View
 from ordercast.live.host.message_fragments import WHOLE, MessageReassembler, Partial, messages_in
 from ordercast.model.nodes import chosen
 from ordercast.model.units import Packet
+
+if TYPE_CHECKING:
+    from ordercast.live.host.durable.feed import LogFeed
 
 _CACHED_DESTINATIONS = 1024  # sets of destinations: most groups use few
 _MAX_INDEX = 128  # of a message among those of an origin: Python has small integers ready, larger ones it makes
@@ -18,7 +21,7 @@ _MAX_INDEX = 128  # of a message among those of an origin: Python has small inte
 INBOX_LIMIT = 8 << 20
 """Bytes that may wait for an application that does not read, before senders are asked to wait."""
 HARD_LIMIT = 256 << 20
-"""Bytes that may wait besides, of what was under way: if members do not wait, more is dropped, and sent again."""
+"""Bytes that may wait if members do not: more is dropped, and sent again."""
 HOLD_LIMIT = 256 << 20
 """The same while the application waits for a state, and cannot read."""
 
@@ -63,6 +66,8 @@ class Inbox:
         self._totals = dict.fromkeys(names, 0)  # in the views before, by sender
         self._before_held: dict[str, int] = {}  # all of them, when new arrivals began to be held
         self._first_position = 0  # of the last view
+        self.log: LogFeed | None = None
+        """Is given the same packets and views, if this member has a log."""
 
     @property
     def delivered(self) -> dict[str, int]:
@@ -89,6 +94,8 @@ class Inbox:
         self._counts[packet.source] += messages_in(packet)
         if self._waiting:
             self._arrived.set()
+        if self.log is not None:
+            self.log.put(packet)
         if self.bytes > self.limit and not self._full:
             self._full = True
             self.on_full()
@@ -102,6 +109,8 @@ class Inbox:
         self._places, self._counts, self._first_position = view.members, [0] * len(view.members), view.position
         self._queue.append(_NewView(view, places, []))
         self._arrived.set()
+        if self.log is not None:
+            self.log.put_view(view, places)
 
     def partial_messages(self) -> list[Partial]:
         """Messages to all members of which only the first fragments were put here yet; as they are now."""
@@ -118,9 +127,13 @@ class Inbox:
     def await_partials(self, number: int) -> None:
         """Nothing from the view of this number on is handed out, until `load_partials`."""
         self._awaited = number
+        if self.log is not None:
+            self.log.await_partials()
 
     def load_partials(self, partials: list[Partial]) -> None:
         """Goes on with the view that is waited at, and with what others have of messages that began before it."""
+        if self.log is not None:
+            self.log.load_partials(partials)
         for each in self._all():
             if isinstance(each, _NewView) and self._waits_at(each) and not each.partials:
                 each.partials.extend(partials)

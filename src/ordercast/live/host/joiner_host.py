@@ -8,7 +8,7 @@ from ordercast.live.host.timers import Timers
 from ordercast.model.machine import CancelTimer, SetTimer, TimerFired
 from ordercast.protocols.membership.events import ReceiveOutside, SendOutside
 from ordercast.protocols.membership.joiner import Joined, Joiner, JoinerOutput, Refused, Waits
-from ordercast.protocols.membership.units import Find, Found, OutsideUnit, Welcome
+from ordercast.protocols.membership.units import Answer, Apply, Find, Found, OutsideUnit, Welcome
 
 
 class JoinerOwner(Protocol):
@@ -30,7 +30,9 @@ class JoinerHost:
     def __init__(self, joiner: Joiner, send: Callable[[OutsideUnit, str], None], owner: JoinerOwner) -> None:
         self._joiner, self._send, self._owner = joiner, send, owner
         self._timers = Timers(lambda name: self._carry_out(joiner.handle(TimerFired(name))))
-        self._asked_at, self._stopped = 0, False
+        self._asked_at, self._stopped, self._withdrawn = 0, False, False
+        self.has_applied = False
+        """The members may take it in, or have done so."""
         self.waits_for = ""
         """Why it takes so long, as the members say; empty: none has answered."""
         self.round_trip: int | None = None
@@ -42,6 +44,10 @@ class JoinerHost:
 
     def receive(self, unit: OutsideUnit, address: str) -> None:
         """A valid unit arrived from one that may be a member."""
+        if self._withdrawn and type(unit) is not Welcome:
+            return
+        if type(unit) is Answer and unit.reach:
+            self.has_applied = False  # it was not noted
         known = self._joiner.found
         outputs = self._joiner.handle(ReceiveOutside(unit, address))
         found = self._joiner.found
@@ -57,12 +63,22 @@ class JoinerHost:
         self._stopped = self._joiner.ended = True
         self._timers.cancel_all()
 
+    def withdraw(self) -> bool:
+        """Asks for nothing any more; True if it may be taken in all the same: then it is told of that."""
+        self._withdrawn = True
+        self._timers.cancel_all()
+        if not self.has_applied:
+            self.stop()
+        return not self._stopped
+
     def _carry_out(self, outputs: list[JoinerOutput]) -> None:
         for output in outputs:
             match output:
                 case SendOutside(unit=unit, address=address):
                     if type(unit) is Find:
                         self._asked_at = time.monotonic_ns()
+                    elif type(unit) is Apply:
+                        self.has_applied = True
                     self._send(unit, address)
                 case SetTimer():
                     self._timers.set(output)

@@ -16,6 +16,7 @@ protocol and the transport count the places of the current view.
 import asyncio
 import logging
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -26,6 +27,7 @@ from ordercast.live.host.busy_polling import BusyPolling
 from ordercast.live.host.congestion import CongestionControl
 from ordercast.live.host.flow_control import FlowControl
 from ordercast.live.host.flush_scheduler import FlushScheduler
+from ordercast.live.host.founders import Founders
 from ordercast.live.host.group_terms import GroupTerms
 from ordercast.live.host.host import Host
 from ordercast.live.host.inbox import Inbox
@@ -36,7 +38,7 @@ from ordercast.live.host.membership import Membership, joined_nodes, log_view, p
 from ordercast.live.host.parameters import HIGHEST_LEVEL, Parameters, longest_wait
 from ordercast.live.host.partial_messages import PartialsExchange
 from ordercast.live.host.recording import NewRecorder
-from ordercast.live.host.returning import Exclusions, Returning, settle
+from ordercast.live.host.returning import WITHDRAWN, Exclusions, Returning, settle
 from ordercast.live.host.running_group import GroupIsOpenError, RunningGroup, joined_session, membership_config
 from ordercast.live.host.session_host import Change, SessionHost, nanoseconds
 from ordercast.live.host.unit_counts import UnitCounts
@@ -53,15 +55,19 @@ from ordercast.model.nodes import mask_of, name_of
 from ordercast.model.runs import Channel
 from ordercast.protocols.membership import events as membership_events
 from ordercast.protocols.membership import machine as membership
-from ordercast.protocols.membership.events import InstallView
+from ordercast.protocols.membership.events import InstallView, ReceiveOutside
 from ordercast.protocols.membership.order import order_of
 from ordercast.protocols.membership.units import (
     Find,
+    Found,
     Suspicion,
     Welcome,
 )
 from ordercast.protocols.membership.view import MAX_WHY, GroupView, Incarnation, founding_view
 from ordercast.wire.keys import GroupKeys
+
+if TYPE_CHECKING:
+    from ordercast.live.host.durable.member_log import MemberLog
 
 _TIMES_TOLD = 3  # that this member has failed: some may be lost
 _ROUNDS_AFTER = 4  # in which one that has left still answers: the others hear of the view meanwhile
@@ -85,8 +91,9 @@ class Member:
         busy_poll: bool = True,
         rejoin: bool = True,
         state: StateOptions | None = None,
+        log: "MemberLog | None" = None,
     ) -> None:
-        """`own`: name and address.
+        """`own`: name and address; `log`: open, if there is one.
 
         `founders`: names and addresses of those that open the group, if this member is one of them. `group`: its name.
         `rejoin`: if the others continue without this member, it joins again.
@@ -99,6 +106,9 @@ class Member:
         self._busy_polling = BusyPolling(enabled=busy_poll)
         self._loop = asyncio.get_running_loop()
         self._logs = GroupLogs(group, self.name)
+        self.founders = Founders(self.address, group, self._tell_founder)
+        self.founders.know([str(address) for _, address in founders])
+        self._knows_other = False  # another group of this name
         self.membership = Membership()
         self._terms: GroupTerms  # once the group is open
         self._first_position = 0  # of the current view
@@ -124,6 +134,7 @@ class Member:
         self._opened_at, self._max_hold, self._scheduled = 0.0, 0, False
         self._lacks = 0  # places that this member does not reach, while they are too many to agree on the next view
         self._exclusions = Exclusions()
+        self._withdrawn: GroupClosed | str | None = None  # why it does not return, though it may be taken in
         self._partials = PartialsExchange(transport, self.inbox, self._partials_lost)
         self.flow = FlowControl(self.inbox, lambda notice: transport.send_control(notice, None), self._pump)
         self._arrivals = Arrivals(
@@ -134,9 +145,17 @@ class Member:
             failure_timeout=parameters.failure_timeout,
         )
         self._use_session(session)
+        self._use_log(log)
         self._welcome: Welcome | None = None  # while the first view of one that joined is entered
         self.joined_view: View | None = None
         """The first view of one that joined or returned."""
+
+    def _use_log(self, log: "MemberLog | None") -> None:
+        """Writes to it, if there is one."""
+        self.log = log
+        if log is not None:
+            self.inbox.log, self.outbox.logged, self._arrivals.log = log.feed, True, log
+            log.use(self)
 
     def _use_session(self, session: Session) -> None:
         """Runs this session, and passes on to it what arrives for it."""
@@ -166,16 +185,31 @@ class Member:
 
     # --- what the application asks for ---
 
-    def begin(self, incarnation: int) -> None:
-        """Begins the handshake."""
+    def begin(self, incarnation: int, others: Sequence[Address] = (), within: float = 0.0) -> None:
+        """Begins the handshake; first it asks the others, which have so many seconds to say that the group is running.
+
+        They are members on this machine of a group of this name, or its multicast address.
+        """
         self.transport.start(incarnation, self._arrivals)
         if self._founders:
-            self.session.handle(events.Begin())
-            others = [str(address) for name, address in self._founders if name != self.name]
+            founders = [str(address) for name, address in self._founders if name != self.name]
             self._arrivals.running = RunningGroup(
-                Find(self.group, self.name, incarnation, 0), others, self.transport.send_outside, self._found_running
+                *(Find(self.group, self.name, incarnation, 0), founders, self.transport.send_outside),
+                self._found_running,
+                others=[str(address) for address in others if address != self.address],
+                settled=lambda: self.session.handle(events.Begin()),
+                within=within,
             )
+            self._arrivals.running.begin()
+            if not self._arrivals.running.is_settled:
+                self._loop.call_later(self.session.machine.config.handshake_timeout / SECOND, self._not_settled)
         self._upkeep.tick()
+
+    def _not_settled(self) -> None:
+        """A member of the group has answered that it is blocked, and did so until now."""
+        if self.running is not None and not self.running.is_settled and not self.opened.done():
+            self.stop(JoinError("the group did not open"))
+            self.leave()
 
     def _found_running(self, contacts: Sequence[Address]) -> None:
         """The group that this member wants to open is running, without it."""
@@ -183,6 +217,17 @@ class Member:
             self.session.stop()
             self.end = GroupIsOpenError(self.name, self.address, contacts)
             self.opened.set_exception(self.end)
+
+    def told_of_group(self, unit: Found) -> None:
+        """A member of a group of this name says, unasked, that it is running: it should be this one."""
+        if unit.is_founder and not self._terms.are_of(unit.terms) and not self._knows_other:
+            self._knows_other = True
+            self._logs.membership.error(
+                "two groups of the name %s are running: %s of the other one, in which %s was before, is at %s; "
+                "end one of them, and start its members with contacts=",
+                *(self.group, unit.member.name, self.name, unit.addresses[unit.place]),
+                extra={"peer": unit.member.name},
+            )
 
     def close(self, within: float | None) -> None:
         """Sends nothing more, and leaves when all members have everything and close, too; called again: by then."""
@@ -192,7 +237,7 @@ class Member:
             self.flow.disable()
             self._logs.shutdown.debug("%s closes the group", self.name)
             if self._arrivals.returning is not None:
-                self.end_alone(f"{self.name} was about to return to the group, which continued without it", 0)
+                self._withdraw(f"{self.name} was about to return to the group, which continued without it")
                 return
             self.session.handle(events.Close(nanoseconds(within)))
             self._arrivals.report_rest()
@@ -218,7 +263,7 @@ class Member:
         After `within` seconds, or at once without `drain`, it leaves whatever has arrived.
         """
         if self._arrivals.returning is not None:
-            self.end_alone(GroupClosed(f"{self.name} has left the group"), 0)
+            self._withdraw(GroupClosed(f"{self.name} has left the group"))
         if self.host is None or self.host.closed:
             return
         if not self._leaving.begun:
@@ -239,6 +284,7 @@ class Member:
         if self.left.done():
             return
         self._stop_joining()
+        self.founders.stop()
         self.session.stop()
         self.flow.stop()
         self._arrivals.detection.stop()
@@ -253,9 +299,11 @@ class Member:
         self._partials.stop()
 
     async def recorded(self) -> None:
-        """Returns when the trace is written, if there is one, after the end."""
+        """Returns when the trace and the log are written, if there are any, after the end."""
         if self.host is not None:
             await self.host.recorder.written()
+        if self.log is not None:
+            await self.log.close()
 
     # --- what becomes of the session (session_host.SessionOwner) ---
 
@@ -299,6 +347,8 @@ class Member:
             terms=self._terms.encoded(),
         )
         self._start(member, names)
+        if self.log is not None:
+            self.log.found(view, self.me)
         self._stop_joining()
         self._opened_at = self._loop.time()
         self._logs.membership.info(
@@ -309,6 +359,7 @@ class Member:
     def enter(self, me: Incarnation, welcome: Welcome, terms: GroupTerms, round_trip: int | None) -> None:
         """Begins in a view of the open group, which this process joined, or returned to, as `me`."""
         self._terms, self._welcome = terms, welcome
+        self.founders.know(welcome.founders)
         view, parameters = welcome.view, self.parameters
         member = membership.Member.joins(
             *(me, welcome, order_of(parameters.protocol), self._configured(round_trip)),
@@ -345,6 +396,7 @@ class Member:
             owner=self,
             flight=self._flight,
             flow=self.flow,
+            log=self.log,
         )
         if self._scheduled:
             self.scheduler.use(self.host)
@@ -360,6 +412,7 @@ class Member:
         addresses = self._addresses.in_view(view)
         relay = self._addresses.relay_in(addresses, place)
         self.transport.enter_view(view, place, addresses, channel, relay, max_hold=self._max_hold)
+        self.founders.enter_view(addresses, place)
         self.session.places = self._partials.places = {node: each for each, node in enumerate(view.nodes)}
         self._arrivals.enter_view(view, place)
 
@@ -388,6 +441,8 @@ class Member:
         self.state.stop(why)
         if self.host is not None:
             self.host.stop(why)
+        if self.log is not None:
+            self.log.durability.stop(why)
         if not self.opened.done():
             self.opened.set_exception(why)
         self.inbox.end(why)
@@ -426,6 +481,8 @@ class Member:
             self._partials.join(welcome)
         new = told(change, position, () if welcome is None else welcome.departed)
         self.inbox.put_view(new, {} if welcome is not None else places_of(change))
+        if self.log is not None:
+            self.log.enter_view(view, change.place)
         log_view(new, self._logs)
         nodes, joined = mask_of(view.nodes), joined_nodes(change)
         self._loop.call_soon(self._continue_with, new, nodes, joined)  # when the machine's turn is over
@@ -447,12 +504,25 @@ class Member:
         if self.state.joins_anew is not None:
             self._loop.call_soon(self._return, self.state.joins_anew)
         else:
-            why = self.state.problem or GroupClosed(f"{self.name} has left the group")
+            why = self.state.problem or self._withdrawn or GroupClosed(f"{self.name} has left the group")
             self._loop.call_soon(self.end_alone, why, notice)
+
+    def found(self, unit: Found, address: str) -> Found:
+        """The same, with what one that asks from this address is told besides."""
+        return replace(unit, is_founder=self.founders.has(address))
 
     def welcome(self, unit: Welcome) -> Welcome:
         """The same, with what those that join are told besides."""
-        return replace(unit, position=self._first_position, partials=self._partials.size(unit.view.number))
+        return replace(
+            unit,
+            position=self._first_position,
+            partials=self._partials.size(unit.view.number),
+            founders=tuple(map(str, self.founders.addresses)),
+        )
+
+    def _tell_founder(self, question: Find, address: str) -> None:
+        if self.host is not None:
+            self.host.change(ReceiveOutside(question, address))
 
     def excluded(self, output: membership_events.Excluded) -> None:
         """The others continue without this member: it returns, or ends alone."""
@@ -489,6 +559,23 @@ class Member:
         )
         self._arrivals.returning.begin(self._exclusions.delay(self._loop.time(), timeout))
 
+    def _withdraw(self, why: GroupClosed | str) -> None:
+        """It does not return. If the group takes it in all the same, it leaves, so that the others need not miss it."""
+        returning = self._arrivals.returning
+        assert returning is not None
+        if self._withdrawn is None and returning.withdraw():
+            self._withdrawn = why
+            self.end = GroupClosed(f"{self.name} leaves the group: nothing can be sent any more")
+            self._loop.call_later(WITHDRAWN, self._ends_withdrawn)
+        elif self._withdrawn is None:
+            self.end_alone(why, 0)
+
+    def _ends_withdrawn(self) -> None:
+        """It was not taken in."""
+        if self._arrivals.returning is not None:
+            assert self._withdrawn is not None
+            self.end_alone(self._withdrawn, 0)
+
     def _returned(self, me: Incarnation, welcome: Welcome) -> None:
         """It is a member again, as another incarnation and node."""
         old, end = self.host, welcome.end_of_old
@@ -500,6 +587,9 @@ class Member:
         node = welcome.view.nodes[place]
         self._use_session(joined_session(self.name, node, welcome.view, self.session.machine.config))
         self.enter(me, welcome, self._terms, self.session.round_trips.typical())
+        if self._withdrawn is not None:
+            self.state.interrupt()
+            self.leave_group(None, drain=False)
 
     def _not_returned(self, why: str) -> None:
         self.end_alone(f"{self.name} could not return to the group: {why}", 0)
@@ -541,6 +631,18 @@ class Member:
         for _ in range(_TIMES_TOLD):
             self.transport.send_membership(Suspicion(view.number, place, 1 << place, why[:MAX_WHY]), None, view.number)
         self._loop.call_soon(self.end_alone, why, 0)
+
+    # --- what becomes of the log (durable.member_log.MemberLogOwner) ---
+
+    def log_failed(self, why: str) -> None:
+        """Nothing is written any more: this member ends, or goes on without a log."""
+        if self.log is not None and self.log.settings.on_failure == "leave" and not self.left.done():
+            self._tell_failure(f"{self.name} leaves the group, because {why}")
+
+    def log_caught_up(self) -> None:
+        """The disk was slower than the group, and is not any more."""
+        if self.host is not None:
+            self.host.pump()
 
     # --- statistics ---
 

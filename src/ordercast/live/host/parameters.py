@@ -76,6 +76,8 @@ class Parameters(ConfigValue, frozen=True, kw_only=True):
     multicast: str = ""
     has_state: bool = False
     """Members that join get the application's state."""
+    has_log: bool = False
+    """Members write a durable log, and those that join get that of the group."""
     relay: str = ""
     """The address of a relay process; empty: the first member relays, if the protocol needs a relay."""
 
@@ -147,6 +149,7 @@ class Parameters(ConfigValue, frozen=True, kw_only=True):
             "multicast": self.multicast or None,
             "relay": self.relay or None,
             "state": self.has_state or None,
+            "log": self.has_log or None,
             "derived": self.as_dict(),
         }
         return {name: value for name, value in compared.items() if value is not None}
@@ -173,7 +176,9 @@ def _timers(protocol: str, round_trip: int, failure_timeout: int) -> _Timers:
     return _Timers(timing, _attempts(6 * failure_timeout, interval), _attempts(failure_timeout, timing.repeat))
 
 
-def parameters_for(settings: Settings, nodes: int, *, loopback: bool, has_state: bool = False) -> Parameters:
+def parameters_for(
+    settings: Settings, nodes: int, *, loopback: bool, has_state: bool = False, has_log: bool = False
+) -> Parameters:
     """Derives all parameters. `loopback`: all members are on this machine; `has_state`: the application has one."""
     mtu = settings.mtu if settings.mtu is not None else 0 if loopback else NETWORK_MTU
     datagram = settings.max_datagram_size or DEFAULT_MAX_DATAGRAM_SIZE
@@ -219,6 +224,7 @@ def parameters_for(settings: Settings, nodes: int, *, loopback: bool, has_state:
         least_members=nodes // 2 + 1 if settings.quorum == "static" else 1,
         multicast=_comparable(settings.multicast),
         has_state=has_state,
+        has_log=has_log,
         relay=_comparable(settings.relay) if protocol in RELAYED_PROTOCOLS else "",
     )
 

@@ -21,6 +21,8 @@ from ordercast.protocols.membership.view import Incarnation, MembershipConfig
 REMEMBERED = 600.0
 """Seconds for which an exclusion counts."""
 _MAX_DOUBLINGS = 5
+WITHDRAWN = 1.0
+"""Seconds for which one that was about to join, and ends, still hears whether it was taken in."""
 
 
 class Exclusions:
@@ -88,6 +90,12 @@ class Returning:
         """A valid unit arrived from one that may be a member."""
         if self._begun:
             self._host.receive(unit, address)
+
+    def withdraw(self) -> bool:
+        """It does not want to return any more; True if it may be taken in all the same: then it is told of that."""
+        if self._waiting is not None:
+            self._waiting.cancel()
+        return self._host.withdraw()
 
     def stop(self) -> None:
         """It does not return."""

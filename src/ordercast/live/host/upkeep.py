@@ -1,7 +1,7 @@
 """What a member looks after now and then: its pace, the relay, the state of others, and what operators should know."""
 
 import asyncio
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from ordercast.live.host.batching import Outbox
 from ordercast.live.host.congestion import CongestionControl
@@ -14,6 +14,9 @@ from ordercast.live.logs import GroupLogs
 from ordercast.live.session.events import HEARTBEATS_PER_TIMEOUT
 from ordercast.live.transport.transport import Transport
 from ordercast.model.config import SECOND
+
+if TYPE_CHECKING:
+    from ordercast.live.host.durable.member_log import MemberLog
 
 _RELAY_TICKS = 4 * HEARTBEATS_PER_TIMEOUT  # two failure timeouts: a relay may be restarted
 
@@ -28,6 +31,7 @@ class UpkeepOwner(Protocol):
     outbox: Outbox
     state: MemberState
     host: Host | None
+    log: "MemberLog | None"
     left: "asyncio.Future[None]"
 
     @property
@@ -57,6 +61,8 @@ class Upkeep:
             owner.outbox.room = parameters.room_in(congestion.datagram, owner.size)
             self._health.check(owner.counts, transport.dropped, self._loop.time())
             owner.state.tick()
+            if owner.log is not None:
+                owner.log.tick()
             if transport.watch_relay() > _RELAY_TICKS:
                 owner.give_up(
                     f"the relay at {self._relay} is unreachable from {owner.name}: "

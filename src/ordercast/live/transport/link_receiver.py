@@ -41,7 +41,7 @@ class LinkReceiver:
         self.said_closed = False
         """The last acknowledgment said that there is no room."""
 
-    def take(self, number: int, datagram: int, index: int, count: int, piece: memoryview, now: float) -> list[bytes]:  # noqa: PLR0913 (what a heading has)
+    def take(self, number: int, datagram: int, index: int, count: int, piece: memoryview, now: float) -> list[bytes]:
         """The datagrams that are complete with this piece, in their order."""
         ahead = datagram - self._next  # negative: it was handed over
         if ahead > MAX_AHEAD or self._held_bytes > MAX_HELD_BYTES:

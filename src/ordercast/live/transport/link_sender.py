@@ -1,9 +1,9 @@
 """The sending half of a link: datagrams to one member, cut into pieces that are repeated until they have arrived.
 
-Losses are found as by RACK and QUIC (RFC 8985, RFC 9002): a transmission is lost if one that was sent later arrived, and
-either three packets or some time lie between them. The time grows with each packet that was only late, up to a round
-trip: reordered is not lost. If nothing is acknowledged for a timeout the oldest pieces are sent once more, and the
-answer to them shows what else was lost.
+Losses are found as by RACK and QUIC (RFC 8985, RFC 9002): a transmission is lost if one that was sent later arrived,
+and either three packets or some time lie between them. The time grows with each packet that was only late, up to a
+round trip: reordered is not lost. If nothing is acknowledged for a timeout the oldest pieces are sent once more, and
+the answer to them shows what else was lost.
 
 No socket and no clock: what is to be sent is given to `write`, times are seconds and passed in.
 """

@@ -7,10 +7,10 @@ They are used between members that are not on one machine, and not with multicas
 by themselves; but each in the way of its paper, some by going back or by agreeing on an order again, and none of them
 knows the path. Beneath them a lost packet costs that packet, one round trip later, whatever the order.
 
-A link says nothing by itself but acknowledgments, which are control messages (`LinkAcknowledgment`) and authenticated as
-these are. It lasts as long as the view; what is known of the path outlives it. A member that passes on what others send,
-a relay or a sequencer, closes its links while more waits to be sent by it than goes out until the others have heard that
-they may go on: so nothing piles up there.
+A link says nothing by itself but acknowledgments, which are control messages (`LinkAcknowledgment`) and authenticated
+as these are. It lasts as long as the view; what is known of the path outlives it. A member that passes on what others
+send, a relay or a sequencer, closes its links while more waits to be sent by it than goes out until the others have
+heard that they may go on: so nothing piles up there.
 """
 
 import asyncio

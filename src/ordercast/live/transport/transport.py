@@ -626,6 +626,8 @@ def has_addresses(unit: ControlUnit | OutsideUnit) -> bool:
         people = (unit.applicant,)
     elif isinstance(unit, Welcome):
         people = unit.view.members
+        if not all(map(is_address, unit.founders)):
+            return False
     else:
         return not isinstance(unit, Found) or all(map(is_address, unit.addresses))
     return all(is_address(person.address) for person in people)

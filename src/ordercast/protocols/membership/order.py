@@ -9,7 +9,7 @@ from ordercast.model.config import GroupConfig, Rules
 from ordercast.model.machine import Machine
 from ordercast.model.units import Packet
 from ordercast.protocols.membership.epoch import Cut, Flush, Ranges
-from ordercast.protocols.membership.units import MAX_COPIES, MAX_RANGES
+from ordercast.protocols.membership.units import MAX_COPIES
 from ordercast.protocols.registry import flush_class, machine_class
 
 SELECTIVE = frozenset({"spo", "st"})
@@ -69,6 +69,6 @@ class Epoch:
                 else:
                     found.append((number, number + 1))
                 count += 1
-                if count == MAX_COPIES or len(found) == MAX_RANGES:
+                if count == MAX_COPIES:  # which are no more ranges than one request has room for
                     return tuple(found)
         return tuple(found)

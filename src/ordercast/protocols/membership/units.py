@@ -184,6 +184,8 @@ class Found(Find, frozen=True, gc=False, tag=76):
     """The parameters that must be equal at all members, by name."""
     ticket: int = 0
     """What an application at the one that answers has to show."""
+    is_founder: bool = False
+    """The group was opened with a member at the address of the one that asks; the host of the one that answers says."""
 
 
 class Apply(Unit, frozen=True, gc=False, tag=77):
@@ -250,6 +252,8 @@ class Welcome(Unit, frozen=True, gc=False, tag=79):
     the host of the sender counts them."""
     partials: int = 0
     """Bytes that the host of the sender has for the joiner besides: of messages that began before this view."""
+    founders: tuple[str, ...] = ()
+    """Addresses of the members that opened the group, as far as the host of the sender knows them."""
 
     def size(self) -> int:
         """As encoded."""
@@ -346,6 +350,8 @@ def problem_of_outside(unit: OutsideUnit) -> str | None:
             and len(unit.departed) <= MAX_DEPARTED
             and 0 <= unit.position < 1 << 60
             and 0 <= unit.partials < 1 << 60
+            and len(unit.founders) <= MAX_MEMBERS
+            and all(0 < len(address) <= MAX_ADDRESS for address in unit.founders)
         )
     return None if good else "malformed"
 

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 CHECKPOINT = "_audit"
 """The folder in a trace with the state of its follower; readers of traces ignore it."""
+_ANY_AGE = "36500d"  # Spark would skip, silently, files that are a week older than the newest
 _EVERY = 1  # seconds between two polls for new files
 
 
@@ -67,7 +68,12 @@ def follow(
         )
     place = (checkpoint or folder / CHECKPOINT).absolute()
     follower = Follower(folder.absolute(), place, service)
-    stream = spark.readStream.schema(spark_schema(EVENTS)).option("pathGlobFilter", f"*{SUFFIX}").parquet(str(events))
+    stream = (
+        spark.readStream.schema(spark_schema(EVENTS))
+        .option("pathGlobFilter", f"*{SUFFIX}")
+        .option("maxFileAge", _ANY_AGE)
+        .parquet(str(events))
+    )
     query = (
         stream.writeStream.foreachBatch(follower.take)
         .option("checkpointLocation", str(place / "spark"))

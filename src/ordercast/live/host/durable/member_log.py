@@ -1,0 +1,240 @@
+"""The log of one live member: opened in a thread, fed by what the member is delivered, and told of by its disk.
+
+The event loop never waits for the disk. The thread of the log says what is on it, and this member tells those whose
+messages it is about: at once if it has told nothing for a while, else at most every `PACE` seconds. Whoever waits and
+hears nothing asks.
+"""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Protocol
+
+from ordercast.live.durability import Durability
+from ordercast.live.events import View
+from ordercast.live.host.durable.feed import LogFeed
+from ordercast.live.host.durable.standing import Standing, decode_standing, encode_standing
+from ordercast.live.log_settings import LogSettings
+from ordercast.live.logs import GroupLogs
+from ordercast.live.transport.transport import Transport
+from ordercast.log.files import Options
+from ordercast.log.writer import Log
+from ordercast.model.errors import ConfigError, LogDamaged, LogError
+from ordercast.model.nodes import members
+from ordercast.protocols.membership.view import GroupView
+from ordercast.wire.control import DurablePosition
+
+PACE = 0.01
+"""Seconds between two tellings, while the position moves all the time."""
+
+
+class MemberLogOwner(Protocol):
+    """The member."""
+
+    transport: Transport
+
+    def log_failed(self, why: str) -> None:
+        """Nothing is written any more."""
+
+    def log_caught_up(self) -> None:
+        """The disk was slower than the group, and is not any more."""
+
+
+class MemberLog:
+    """Used inside one event loop."""
+
+    def __init__(self, settings: LogSettings, group: str, name: str) -> None:
+        self.settings = settings
+        self.folder = Path(settings.folder)
+        self._group, self._name = group, name
+        self._logs, self._loop = GroupLogs(group, name), asyncio.get_running_loop()
+        self._log: Log  # once it is open
+        self.feed: LogFeed
+        """Is given what the inbox is."""
+        self.durability = Durability()
+        self.standing: Standing | None = None
+        """What this member was when the log was opened, and is now; None: it was never a member."""
+        self.durable = 0
+        """Everything below this position is on the own disk."""
+        self.durable_hash = b""
+        self.failed: str | None = None
+        self._owner: MemberLogOwner | None = None
+        self._me, self._place = -1, 0  # node and place
+        self._concerned = 0  # places whose messages became durable here since they were told
+        self._told_at, self._telling = -PACE, False
+        self._moved: list[asyncio.Future[None]] = []
+        self._closed = self._was_behind = False
+
+    async def open(self, max_message_size: int) -> None:
+        """Recovers the log; raises `ConfigError`, with what to do, if it cannot be used."""
+        try:
+            log = await asyncio.to_thread(self._opened)
+        except LogDamaged as error:
+            raise ConfigError(
+                f"the log in {self.folder} is damaged: {error}; move the folder away, and this member is given the log "
+                "anew by the others"
+            ) from error
+        except LogError as error:
+            raise ConfigError(f"the log in {self.folder}: {error}") from error
+        self._log, self.feed = log, LogFeed(log, max_message_size)
+        self.durable, self.durable_hash = log.next, log.recovered.hash
+        self.standing = decode_standing(log.recovered.context.note)
+        if log.tail is not None:
+            self._logs.live.warning(
+                "the log of %s ended with %d bytes that were never promised to anybody, and are dropped: %s",
+                *(self._name, log.tail.size, log.tail.why),
+            )
+
+    def _opened(self) -> Log:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        return Log(
+            *(self.folder, self._group),
+            on_durable=lambda at, hash_: self._in_loop(self._is_durable, at, hash_),
+            on_failed=lambda why: self._in_loop(self._has_failed, why),
+            options=self.settings.options or Options(),
+        )
+
+    def _in_loop(self, call: Callable[..., None], *arguments: object) -> None:
+        """From the thread of the log."""
+        with suppress(RuntimeError):  # the event loop has ended before this member did
+            self._loop.call_soon_threadsafe(call, *arguments)
+
+    def use(self, owner: MemberLogOwner) -> None:
+        """The member whose log this is."""
+        self._owner = owner
+
+    @property
+    def next(self) -> int:
+        """The position after the last message in it, on the disk or about to be."""
+        return self._log.next
+
+    @property
+    def behind(self) -> bool:
+        """More waits for the disk than should."""
+        if self.failed is not None or not self.feed.behind:
+            return False
+        self._was_behind = True
+        return True
+
+    async def close(self) -> None:
+        """Returns when everything is on the disk."""
+        if not self._closed:
+            self._closed = True
+            await asyncio.to_thread(self._log.close)
+
+    # --- what happens to the member ---
+
+    def found(self, view: GroupView, place: int) -> None:
+        """The first view of a group that this member opens."""
+        names = tuple(one.name for one in view.members)
+        self.feed.put_view(View(number=view.number, position=self.next, members=names), {})
+        self.enter_view(view, place)
+
+    def enter_view(self, view: GroupView, place: int) -> None:
+        """A view, behind which its messages follow; the view itself was put into the feed."""
+        self._me, self._place = view.nodes[place], place
+        self.durability.enter_view(view.nodes)
+        if not self.feed.is_held:
+            self.durability.told(self._me, self.durable)
+        self.standing = Standing(view=view, complete=not self.feed.is_held)
+        self.write_note()
+        self._concerned = view.everybody & ~(1 << place)
+        self._tell_soon()
+
+    def caught_up(self) -> None:
+        """The log has what the group had before the view, and goes on."""
+        self.feed.caught_up()
+        if self.standing is not None:
+            self.standing = self.standing.with_complete()
+            self.write_note()
+        self.durability.told(self._me, self.durable)
+
+    def write_note(self) -> None:
+        """Writes what this member is, behind all that was appended."""
+        assert self.standing is not None, "it is a member, or was"
+        self._log.note(encode_standing(self.standing))
+
+    def when_durable(self, done: Callable[[], None]) -> None:
+        """Calls this in the event loop when all that was written so far is on the disk; at once if the disk failed."""
+        if self.failed is not None:
+            done()
+        else:
+            self._log.when_durable(lambda: self._in_loop(done))
+
+    def delivered(self, source: int) -> None:
+        """Something of this place was delivered: it wants to know when that is durable."""
+        self._concerned |= 1 << source
+
+    # --- the own disk ---
+
+    def _is_durable(self, position: int, hash_: bytes) -> None:
+        moved = position > self.durable
+        self.durable, self.durable_hash = position, hash_
+        for future in self._moved:
+            if not future.done():
+                future.set_result(None)
+        self._moved.clear()
+        if self._was_behind and not self.behind and self._owner is not None:
+            self._was_behind = False
+            self._owner.log_caught_up()
+        if moved and not self.feed.is_held:
+            self.durability.told(self._me, position)
+            self._tell_soon()
+
+    async def reaches(self, position: int) -> None:
+        """Returns when everything below a position is on the own disk; raises `LogError` if the disk fails."""
+        while self.durable < position:
+            if self.failed is not None:
+                raise LogError(self.failed)
+            future = self._loop.create_future()
+            self._moved.append(future)
+            await future
+
+    def _has_failed(self, why: str) -> None:
+        self.failed = why
+        for future in self._moved:
+            if not future.done():
+                future.set_result(None)
+        self._moved.clear()
+        self._logs.live.error("the log of %s in %s has failed: %s", self._name, self.folder, why)
+        if self._owner is not None:
+            self._owner.log_failed(why)
+
+    # --- the disks of others ---
+
+    def _tell_soon(self) -> None:
+        if self._telling or not self._concerned:
+            return
+        wait = self._told_at + PACE - self._loop.time()
+        if wait <= 0:
+            self._tell()
+        else:
+            self._telling = True
+            self._loop.call_later(wait, self._tell)
+
+    def _tell(self) -> None:
+        self._telling = False
+        concerned = self._concerned & ~(1 << self._place)
+        if self.durable >= self.next:  # else more of theirs may be about to be durable
+            self._concerned = 0
+        if self._closed or self._owner is None or self.failed is not None or self.feed.is_held:
+            return
+        self._told_at = self._loop.time()
+        for place in members(concerned):
+            self._owner.transport.send_control(DurablePosition(self.durable), place)
+
+    def receive(self, place: int, node: int, message: DurablePosition) -> None:
+        """What a member of the view has on its disk, and perhaps a question for the own position."""
+        self.durability.told(node, message.position)
+        if message.asks and self._owner is not None and self.failed is None and not self.feed.is_held:
+            self._owner.transport.send_control(DurablePosition(self.durable), place)
+
+    def tick(self) -> None:
+        """Now and then: whoever waits asks those that have not told enough; what they told may be lost."""
+        lacking = self.durability.lacking()
+        if lacking and self._owner is not None and self.standing is not None:
+            own = 0 if self.feed.is_held or self.failed is not None else self.durable
+            for place, node in enumerate(self.standing.view.nodes):
+                if node in lacking and place != self._place:
+                    self._owner.transport.send_control(DurablePosition(own, asks=True), place)

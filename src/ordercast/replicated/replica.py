@@ -1,0 +1,284 @@
+"""The objects of one member, and how commands change them: without clock, socket or event loop."""
+
+import logging
+from collections.abc import Callable, Mapping
+from copy import copy
+from functools import reduce
+from hashlib import blake2b
+from operator import or_
+from typing import Any, NamedTuple, get_type_hints
+
+import msgspec
+from msgspec.structs import astuple
+
+from ordercast.model.errors import CommandFailed, ConfigError
+from ordercast.replicated.frames import COMMANDS_OF_AN_OBJECT, FIRST_COMMAND, Control, encode, failed_part
+from ordercast.replicated.objects import Binding, CommandHost, CommandSpec, Context, Replicated, commands_of
+from ordercast.replicated.sessions import Sessions, Stream
+
+_log = logging.getLogger("ordercast.replicated")
+_IMMUTABLE = frozenset({bool, int, float, str, bytes})
+_HEAD = 3  # fields of a command before its arguments
+
+
+class HostedState(msgspec.Struct, array_like=True):
+    """An object with what belongs to it, for a member that joins."""
+
+    value: msgspec.Raw
+    time: float
+    number: int
+    streams: dict[int, dict[int, Stream]]
+
+
+class Snapshot(msgspec.Struct, array_like=True):
+    """All that a member that joins is given."""
+
+    objects: dict[str, HostedState]
+    sessions: dict[str, list[int]]
+    interface: str
+
+
+class Result(NamedTuple):
+    """What became of a command that was applied now."""
+
+    sequence: int
+    error: Exception | None
+    value: Any
+
+
+class Frame(NamedTuple):
+    """How a command travels."""
+
+    spec: CommandSpec
+    kind: Callable[..., msgspec.Struct]
+    """Makes one: sequence, what the caller has, time, arguments."""
+    result: Any
+    """The type of what it returns."""
+
+
+class Hosted:
+    """An object at this member."""
+
+    def __init__(self, name: str, target: Replicated, index: int, on: frozenset[str] | None) -> None:
+        """`on`: the members that hold it; None: all."""
+        self.name, self.target, self.on = name, target, on
+        self.held = True
+        """This member holds it."""
+        self.frames: dict[str, Frame] = {}
+        self.kinds: dict[type[msgspec.Struct], Frame] = {}
+        for place, (each, spec) in enumerate(commands_of(type(target)).items()):
+            tag = FIRST_COMMAND + index * COMMANDS_OF_AN_OBJECT + place
+            kind, result = _frame(name, spec, tag)
+            frame = Frame(spec, kind, result)
+            self.frames[each] = self.kinds[kind] = frame
+        self.streams: dict[int, dict[int, Stream]] = {}
+        self.current: dict[tuple[str, int], Stream] = {}
+        """Of the current sessions, by member and priority."""
+        self.context = Context()
+
+    def bind(self, host: CommandHost) -> None:
+        """The object lives here from now on."""
+        binding = Binding(host, self)
+        binding.context = self.context
+        self.target.__dict__["binding"] = binding
+        self.binding = binding
+
+    def state(self) -> HostedState:
+        """As it is now."""
+        return HostedState(msgspec.Raw(encode(self.target)), self.context.time, self.context.number, self.streams)
+
+    def digest(self) -> bytes:
+        """Of the state, and of which commands it contains."""
+        applied = {
+            session: {priority: stream.last for priority, stream in streams.items()}
+            for session, streams in self.streams.items()
+        }
+        # The encoder itself sorts sets only if no dictionary has other keys than strings.
+        whole = msgspec.to_builtins(
+            (self.target, self.context.time, self.context.number, applied), order="deterministic"
+        )
+        return blake2b(encode(whole), digest_size=16).digest()
+
+    def load(self, state: HostedState) -> None:
+        """Replaces the state."""
+        new = msgspec.msgpack.decode(state.value, type=type(self.target))
+        old = copy(self.target)
+        for field in self.target.__struct_fields__:
+            setattr(self.target, field, getattr(new, field))
+        self.context.time, self.context.number = state.time, state.number
+        self.streams, self.current, self.held = state.streams, {}, True
+        self._guarded(lambda: self.target.loaded(old))
+
+    def member_left(self, member: str) -> None:
+        """At its place in the order."""
+        self._guarded(lambda: self.target.left(member))
+
+    def tick(self, time: float) -> None:
+        """At its place in the order."""
+        self.context.time = max(self.context.time, time)
+        self._guarded(self.target.tick)
+
+    def _guarded(self, hook: Callable[[], None]) -> None:
+        """An exception in a hook is the same at all members, and has no caller that it could be told."""
+        self.context.caller = ""
+        self.binding.applies = True
+        try:
+            hook()
+        except Exception:
+            _log.exception("a hook of %s raised an exception; the state is as it left it", self.name)
+        finally:
+            self.binding.applies = False
+        self.binding.changed()
+
+    def apply(self, frame: Frame, sent: msgspec.Struct, sender: str, stream: Stream) -> Result | None:
+        """Applies a command, if it is the next one of its stream; else it comes again, or another is missing."""
+        sequence, acknowledged, time, *values = astuple(sent)
+        if sequence != stream.last + 1:
+            return None
+        context, binding = self.context, self.binding
+        context.number += 1
+        context.caller = sender
+        if time > context.time:
+            context.time = time
+        binding.applies = True
+        error: Exception | None = None
+        value: Any = None
+        try:
+            value = frame.spec.apply(self.target, tuple(values))
+        except MemoryError:
+            raise  # of this member alone
+        except Exception as raised:
+            error = raised
+        finally:
+            binding.applies = False
+        stream.last = sequence
+        stream.acknowledge(acknowledged)
+        if error is not None:
+            stream.keep(sequence, f"{type(error).__name__}: {error}", b"")
+        elif value is not None:
+            value, error = self._kept(frame, stream, sequence, value)
+        if binding.waiting:
+            binding.changed()
+        return Result(sequence, error, value)
+
+    def _kept(self, frame: Frame, stream: Stream, sequence: int, value: Any) -> tuple[Any, Exception | None]:
+        """The result for the caller, which shares nothing with the state."""
+        try:
+            encoded = encode(value)
+        except TypeError as raised:
+            stream.keep(sequence, f"TypeError: {raised}", b"")
+            return None, raised
+        stream.keep(sequence, "", encoded)
+        if type(value) not in _IMMUTABLE:
+            value = msgspec.msgpack.decode(encoded, type=frame.result)
+        return value, None
+
+    def refuse(self, sender: str, sequence: int, stream: Stream, error: Exception) -> Result | None:
+        """A command whose arguments have other types: it counts as applied, with this error."""
+        del sender
+        if sequence != stream.last + 1:
+            return None
+        stream.last = sequence
+        stream.keep(sequence, f"{type(error).__name__}: {error}", b"")
+        return Result(sequence, error, None)
+
+    def result_of(self, stream: Stream, sequence: int, frame: Frame) -> Result:
+        """What became of a command that was applied before, here or at another member."""
+        error, encoded = stream.results.get(sequence, ("", b""))
+        return decoded_result(sequence, error, encoded, frame)
+
+
+def decoded_result(sequence: int, error: str, encoded: bytes, frame: Frame) -> Result:
+    """A result that comes from another member."""
+    if error:
+        return Result(sequence, CommandFailed(error), None)
+    return Result(sequence, None, msgspec.msgpack.decode(encoded, type=frame.result) if encoded else None)
+
+
+class Replica:
+    """All objects of one member."""
+
+    def __init__(self, objects: Mapping[str, Replicated], on: Mapping[str, frozenset[str]], host: CommandHost) -> None:
+        self.hosted = {
+            name: Hosted(name, objects[name], index, on.get(name)) for index, name in enumerate(sorted(objects))
+        }
+        self.sessions = Sessions()
+        self.frames: dict[type[msgspec.Struct], tuple[Hosted, Frame]] = {}
+        for each in self.hosted.values():
+            each.bind(host)
+            self.frames |= {kind: (each, frame) for kind, frame in each.kinds.items()}
+        self.decode = msgspec.msgpack.Decoder(reduce(or_, self.frames, Control)).decode
+        self._by_tag = {_tag(kind): found for kind, found in self.frames.items()}
+        shapes = [(_tag(kind), frame.spec.name, str(frame.spec.signature)) for kind, (_, frame) in self.frames.items()]
+        self.interface = blake2b(encode([sorted(self.hosted), sorted(shapes)]), digest_size=8).hexdigest()
+
+    def command(self, payload: bytes) -> tuple[Hosted, Frame, int, Exception] | None:
+        """The command, and its sequence number, of a message that could not be decoded, if it is one."""
+        found = failed_part(payload)
+        if found is None or found[0] not in self._by_tag:
+            return None
+        hosted, frame = self._by_tag[found[0]]
+        error = TypeError(f"the arguments of {frame.spec.name} have other types than its parameters")
+        return hosted, frame, found[1], error
+
+    def stream(self, hosted: Hosted, sender: str, priority: int) -> Stream | None:
+        """Of the current session of a member; None: it has not said hello yet."""
+        stream = hosted.current.get((sender, priority))
+        if stream is None:
+            session = self.sessions.current(sender)
+            if session is None:
+                return None
+            stream = hosted.streams.setdefault(session, {}).setdefault(priority, Stream())
+            hosted.current[sender, priority] = stream
+        return stream
+
+    def hello(self, sender: str, session: int) -> None:
+        """A session begins, or goes on."""
+        forgotten = self.sessions.begin(sender, session)
+        for hosted in self.hosted.values():
+            hosted.current = {key: stream for key, stream in hosted.current.items() if key[0] != sender}
+            if forgotten is not None:
+                hosted.streams.pop(forgotten, None)
+
+    def view(self, members: tuple[str, ...], left: Mapping[str, str]) -> None:
+        """The members change, at this place of the order."""
+        for hosted in self.hosted.values():
+            hosted.context.members = members
+            if hosted.held:
+                for name in left:
+                    hosted.member_left(name)
+
+    def save(self) -> bytes:
+        """All that is held here."""
+        objects = {name: hosted.state() for name, hosted in self.hosted.items() if hosted.held and hosted.on is None}
+        return encode(Snapshot(objects, self.sessions.numbers, self.interface))
+
+    def load(self, saved: bytes) -> None:
+        """Replaces everything that all members hold."""
+        snapshot = msgspec.msgpack.decode(saved, type=Snapshot)
+        if snapshot.interface != self.interface:
+            raise ConfigError("the group has other objects, or other commands: all members need the same classes")
+        for name, state in snapshot.objects.items():
+            self.hosted[name].load(state)
+        self.sessions.numbers = snapshot.sessions
+
+
+def _tag(kind: type[msgspec.Struct]) -> int:
+    tag = kind.__struct_config__.tag
+    assert isinstance(tag, int)
+    return tag
+
+
+def _frame(owner: str, spec: CommandSpec, tag: int) -> tuple[type[msgspec.Struct], Any]:
+    """The type of a command's messages, and that of its result."""
+    try:
+        hints = get_type_hints(spec.method)
+    except NameError as error:
+        raise ConfigError(f"the types of the command {owner}.{spec.name} are not known: {error}") from None
+    fields = [("sequence", int), ("acknowledged", int), ("time", float)]
+    for place, name in enumerate(spec.names):
+        if name not in hints:
+            raise ConfigError(f"the parameter {name} of the command {owner}.{spec.name} has no type: annotate it")
+        fields.append((f"argument_{place}", hints[name]))
+    kind = msgspec.defstruct(f"{owner}.{spec.name}", fields, array_like=True, tag=tag, frozen=True, gc=False)
+    return kind, hints.get("return", Any)

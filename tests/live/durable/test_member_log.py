@@ -1,0 +1,200 @@
+"""What a member writes, and when a message is durable."""
+
+import asyncio
+import logging
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+import ordercast
+from ordercast import ConfigError, GroupAborted, LocalProtocolError, LogSettings
+from ordercast.live.durability import Durability, DurableWaiters
+from ordercast.log import check
+from tests.live.durable.logged import LOGGED_ORDERS, hashes, is_file_in, kill, open_logged, texts
+from tests.live.groups import group_of, hear, new_name, run
+from tests.small_disk import fill, small_disk
+
+
+@pytest.mark.parametrize("order", LOGGED_ORDERS)
+def test_every_member_writes_what_it_delivers(order: str, tmp_path: Path) -> None:
+    async def test() -> None:
+        groups = await open_logged(new_name(), tmp_path, "A", "B", "C", order=order)
+        for number in range(300):
+            groups[number % 3].send_nowait(b"%d" % number)
+        large = bytes(range(256)) * 1000
+        await groups[1].send(large)
+        delivered = [await hear(group, 301) for group in groups]
+        await asyncio.gather(*(group.close() for group in groups))
+        expected = [(message.position, message.sender, message.payload) for message in delivered[0]]
+        assert large in [payload for _, _, payload in expected]
+        assert texts(tmp_path, "A", "B", "C") == [expected] * 3
+        assert len(hashes(tmp_path, "A", "B", "C")) == 1
+        assert check(tmp_path / "A").members == ("A", "B", "C")
+
+    run(test)
+
+
+@pytest.mark.parametrize("order", LOGGED_ORDERS)
+def test_what_is_told_durable_is_on_the_disks_of_a_majority(order: str, tmp_path: Path) -> None:
+    async def test() -> None:
+        groups = await open_logged(new_name(), tmp_path, "A", "B", "C", order=order)
+        for number in range(20):
+            await groups[number % 3].send(b"%d" % number, until="durable")
+            logged = [len(each) for each in texts(tmp_path, "A", "B", "C")]  # readers see what is on the disk only
+            assert sum(count > number for count in logged) >= 2
+        await asyncio.gather(*(group.close() for group in groups))
+
+    run(test)
+
+
+def test_a_message_is_durable_without_a_minority(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The disk of one member takes for ever: the majority of the others is enough."""
+    sync, released = os.fdatasync, threading.Event()
+
+    def hangs(descriptor: int) -> None:
+        if is_file_in(tmp_path / "C", descriptor):
+            released.wait(10)
+        sync(descriptor)
+
+    async def test() -> None:
+        released.set()
+        groups = await open_logged(new_name(), tmp_path, "A", "B", "C", order="sequenced")
+        await groups[2].send(b"x", until="durable")
+        released.clear()
+        await asyncio.wait_for(groups[0].send(b"y", until="durable"), 5)
+        await hear(groups[2], 2)
+        assert len(texts(tmp_path, "C")[0]) == 1
+        released.set()
+        await asyncio.gather(*(group.close() for group in groups))
+        assert texts(tmp_path, "C") == texts(tmp_path, "A")
+
+    monkeypatch.setattr("ordercast.log.disk._fdatasync", hangs)
+    run(test)
+
+
+def test_a_disk_that_fails_ends_its_member_and_the_others_continue(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    sync, failing = os.fdatasync, False
+
+    def fails(descriptor: int) -> None:
+        if failing and is_file_in(tmp_path / "B", descriptor):
+            raise OSError(5, "Input/output error")
+        sync(descriptor)
+
+    async def test() -> None:
+        nonlocal failing
+        groups = await open_logged(new_name(), tmp_path, "A", "B", "C")
+        await groups[0].send(b"before", until="durable")
+        await hear(groups[1], 1)
+        failing = True
+        receipt = groups[1].send_nowait(b"x")
+        with pytest.raises(GroupAborted, match="B leaves the group, because the disk of the log failed: Input/output"):
+            await hear(groups[1], 2)
+        with pytest.raises(GroupAborted):
+            await receipt.durable()
+        await groups[0].send(b"after", until="durable")
+        await asyncio.gather(groups[0].close(), groups[2].close())
+        assert [payload for _, _, payload in texts(tmp_path, "A")[0]] == [b"before", b"x", b"after"]
+        await kill(groups[1])
+
+    monkeypatch.setattr("ordercast.log.disk._fdatasync", fails)
+    with caplog.at_level(logging.ERROR):
+        run(test)
+    assert "the log of B" in caplog.text
+
+
+def test_who_goes_on_without_its_disk_says_so(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def test() -> None:
+        with small_disk(tmp_path / "disk") as disk:
+            name = new_name()
+            logs: dict[str, LogSettings | Path] = {
+                "A": LogSettings(disk / "A", on_failure="stay"),
+                "B": tmp_path / "B",
+                "C": tmp_path / "C",
+            }
+            groups = await asyncio.gather(
+                *(ordercast.join(name, members=list(logs), name=each, log=log) for each, log in logs.items())
+            )
+            fill(disk)
+            for _ in range(20):
+                receipt = groups[0].send_nowait(bytes(20_000))
+            await receipt.durable()
+            await hear(groups[0], 20)
+            await asyncio.gather(*(group.close() for group in groups))
+            assert len(texts(tmp_path, "B")[0]) == 20
+
+    with caplog.at_level(logging.ERROR):
+        run(test)
+    assert "No space left" in caplog.text
+
+
+def test_what_has_no_common_position_has_no_log(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="in the order 'partial' members are delivered different messages"):
+        ordercast.join("g", members=["A", "B"], name="A", order="partial", log=tmp_path)
+    with pytest.raises(ConfigError, match="give its name"):
+        ordercast.join("g", members=["A", "B"], log=tmp_path)
+    with pytest.raises(ConfigError, match="log must be a folder"):
+        ordercast.join("g", members=["A", "B"], name="A", log=3)  # type: ignore[arg-type]
+
+    async def test() -> None:
+        groups = await open_logged(new_name(), tmp_path, "A", "B")
+        with pytest.raises(LocalProtocolError, match="one position for each message"):
+            groups[0].send_nowait(b"x", to={"B"})
+        await groups[0].send(b"x", to={"A", "B"}, until="durable")
+        await asyncio.gather(*(group.close() for group in groups))
+
+    run(test)
+
+
+def test_without_a_log_nothing_is_durable() -> None:
+    async def test() -> None:
+        async with group_of("A", "B") as groups:
+            receipt = await groups["A"].send(b"x")
+            with pytest.raises(LocalProtocolError, match="this member has no log"):
+                await receipt.durable()
+
+    run(test)
+
+
+def test_all_members_have_a_log_or_none_has(tmp_path: Path) -> None:
+    async def test() -> None:
+        name = new_name()
+        found = await asyncio.gather(
+            ordercast.join(name, members=["A", "B"], name="A", log=tmp_path / "A", timeout=5),
+            ordercast.join(name, members=["A", "B"], name="B", timeout=5),
+            return_exceptions=True,
+        )
+        assert all("log" in str(error) for error in found)
+
+    run(test)
+
+
+class TestDurability:
+    def test_a_majority_counts_and_positions_never_go_back(self) -> None:
+        found, batch = Durability(), DurableWaiters()
+        found.enter_view((0, 1, 2, 3))
+        found.delivered(batch, 5)
+        for node, position in ((0, 9), (1, 5), (7, 9)):
+            found.told(node, position)
+        assert (found.majority, batch.done) == (0, False)
+        found.told(3, 4)
+        assert found.majority == 4
+        found.enter_view((0, 1, 3))
+        assert (found.majority, batch.done) == (5, True)
+        found.enter_view((0, 1, 3, 4, 5, 6))
+        assert found.majority == 5
+
+    def test_who_waits_in_vain_is_told(self) -> None:
+        async def test() -> None:
+            found, batch = Durability(), DurableWaiters()
+            found.delivered(batch, 5)
+            future = batch.when(asyncio.get_running_loop().create_future())
+            found.stop(GroupAborted("over", {}, 0))
+            with pytest.raises(GroupAborted):
+                await future
+            assert not found.waits
+
+        run(test)
