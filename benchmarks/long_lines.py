@@ -137,19 +137,6 @@ def stats(group: Group) -> dict[str, Any]:
         "handed": sum(found.messages_delivered.values()),
         "unread": found.unread_bytes,
     }
-                | {"bw": p.bandwidth}
-            )
-            for p in group._member.transport._links._paths.values()
-        ]
-        if getattr(group._member.transport, "_links", None)
-        else [],
-        "snd": [
-            str({k: v for k, v in p.__dict__.items() if isinstance(v, (int, float))})
-            for p in group._member.transport._links._senders.values()
-        ]
-        if getattr(group._member.transport, "_links", None)
-        else [],
-    }
 
 
 def tcp_out(job: dict[str, Any]) -> dict[str, Any]:
@@ -328,7 +315,9 @@ def pause(asked: argparse.Namespace, console: Console) -> None:
             found = run_group(lab, order, "AB", 9, pauses={"C": [1.0, 5.0]})
             begin = found[0]["until"] - 9
 
-            def sent(first: float, last: float, column: int, found: list[dict[str, Any]] = found, begin: float = begin) -> int:
+            def sent(
+                first: float, last: float, column: int, found: list[dict[str, Any]] = found, begin: float = begin
+            ) -> int:
                 total = 0
                 for each in found:
                     inside = [row[column] for row in each["seen"] if begin + first <= row[0] <= begin + last]

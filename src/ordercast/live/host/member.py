@@ -24,7 +24,6 @@ from ordercast.live.events import Excluded, View
 from ordercast.live.host.arrivals import Arrivals
 from ordercast.live.host.batching import Outbox
 from ordercast.live.host.busy_polling import BusyPolling
-from ordercast.live.host.congestion import CongestionControl
 from ordercast.live.host.flow_control import FlowControl
 from ordercast.live.host.flush_scheduler import FlushScheduler
 from ordercast.live.host.founders import Founders
@@ -35,7 +34,7 @@ from ordercast.live.host.leaving import Leaving
 from ordercast.live.host.member_addresses import MemberAddresses, RelayOption
 from ordercast.live.host.member_state import MemberState, StateOptions
 from ordercast.live.host.membership import Membership, joined_nodes, log_view, places_of, told
-from ordercast.live.host.parameters import HIGHEST_LEVEL, Parameters, longest_wait
+from ordercast.live.host.parameters import HIGHEST_LEVEL, Parameters, congestion_control, longest_wait
 from ordercast.live.host.partial_messages import PartialsExchange
 from ordercast.live.host.recording import NewRecorder
 from ordercast.live.host.returning import WITHDRAWN, Exclusions, Returning, settle
@@ -115,9 +114,7 @@ class Member:
         self.counts = UnitCounts()
         self.host: Host | None = None
         """The protocol; None before the session is open."""
-        sizes = parameters.datagram_sizes(transport.endpoint.receive_buffer)
-        congestion = CongestionControl(sizes, has_links=parameters.has_links)
-        self._flight = congestion.flight
+        congestion = congestion_control(parameters, transport.endpoint.receive_buffer)
         self.max_message_size = parameters.max_message_size
         self.inbox = Inbox(tuple(name for name, _ in founders), self.max_message_size)
         self.outbox = Outbox(parameters.room_in(congestion.datagram))
@@ -394,7 +391,7 @@ class Member:
             recorder=self._new_recorder(self._terms.session, self.me, names),
             counts=self.counts,
             owner=self,
-            flight=self._flight,
+            flight=self._upkeep.congestion.flight,
             flow=self.flow,
             log=self.log,
         )

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from ordercast.live.host.congestion import MAX_BYTES_IN_FLIGHT, DatagramSizes
+from ordercast.live.host.congestion import MAX_BYTES_IN_FLIGHT, CongestionControl, DatagramSizes
 from ordercast.live.session.events import heartbeat_interval
 from ordercast.live.settings import (
     NETWORK_MTU,
@@ -227,6 +227,11 @@ def parameters_for(
         has_log=has_log,
         relay=_comparable(settings.relay) if protocol in RELAYED_PROTOCOLS else "",
     )
+
+
+def congestion_control(parameters: Parameters, buffer: int) -> CongestionControl:
+    """Of a member whose socket holds so many bytes."""
+    return CongestionControl(parameters.datagram_sizes(buffer), has_links=parameters.has_links)
 
 
 def longest_wait(round_trip: int) -> int:

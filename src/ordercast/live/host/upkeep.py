@@ -47,12 +47,12 @@ class Upkeep:
 
     def __init__(self, owner: UpkeepOwner, congestion: CongestionControl, logs: GroupLogs, relay: object) -> None:
         """`relay`: its address, for messages."""
-        self._owner, self._congestion, self._relay = owner, congestion, relay
+        self._owner, self.congestion, self._relay = owner, congestion, relay
         self._health, self._loop = HealthLog(logs), asyncio.get_running_loop()
 
     def tick(self) -> None:
         """Twice in a heartbeat, by itself after the first time."""
-        owner, congestion = self._owner, self._congestion
+        owner, congestion = self._owner, self.congestion
         host, parameters, transport = owner.host, owner.parameters, owner.transport
         if host is not None and not host.closed:
             congestion.adapt(owner.counts)

@@ -1,4 +1,8 @@
-"""The receiving half of a link: pieces in any order become datagrams in the order in which they were sent."""
+"""The receiving half of a link: pieces in any order become datagrams in the order in which they were sent.
+
+Pieces are not authenticated. Whoever forges a member's address can spoil datagrams, which is a loss like any other; but
+the stream goes on: pieces that contradict each other end their datagram, and it is handed over empty.
+"""
 
 from ordercast.live.transport.pieces import add_range
 from ordercast.wire.datagram import MAX_DATAGRAM_SIZE
@@ -7,6 +11,8 @@ MAX_RANGES = 32
 """Ranges of numbers that an acknowledgment names: the latest."""
 MAX_AHEAD = 1 << 14
 """Datagrams that may be ahead of the next one: what is beyond is not ours."""
+MAX_NUMBERS_AHEAD = 1 << 20
+"""Transmissions that may be ahead of the latest that arrived, likewise."""
 MAX_HELD_BYTES = 64 << 20
 """Bytes of pieces that wait for others, of one link."""
 ACKNOWLEDGE_AFTER = 24
@@ -44,7 +50,9 @@ class LinkReceiver:
     def take(self, number: int, datagram: int, index: int, count: int, piece: memoryview, now: float) -> list[bytes]:
         """The datagrams that are complete with this piece, in their order."""
         ahead = datagram - self._next  # negative: it was handed over
-        if ahead > MAX_AHEAD or self._held_bytes > MAX_HELD_BYTES:
+        if ahead > 0 and (ahead > MAX_AHEAD or self._held_bytes > MAX_HELD_BYTES):
+            return []
+        if number > self._latest + MAX_NUMBERS_AHEAD and self._ranges:
             return []
         if number == self._latest + 1 and self._ranges:  # as most are
             if not self.unacknowledged:
@@ -63,7 +71,11 @@ class LinkReceiver:
         held = self._held.get(datagram)
         if held is None:
             held = self._held[datagram] = _Incoming(count)
-        if len(held.pieces) != count or held.pieces[index] is not None or held.size > MAX_DATAGRAM_SIZE:
+        if len(held.pieces) != count or held.size > MAX_DATAGRAM_SIZE:
+            self._held_bytes -= held.size
+            held.pieces, held.missing, held.size = [], 0, 0
+            return [] if ahead else self._following()
+        if held.pieces[index] is not None:
             return []
         held.pieces[index] = bytes(piece)
         held.missing -= 1

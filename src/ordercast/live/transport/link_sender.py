@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from ordercast.live.transport.path_model import PathModel, Sample
+from ordercast.live.transport.path_model import ACK_DELAY, PathModel, Sample
 from ordercast.live.transport.pieces import HEADING, HEADING_SIZE, MAGIC, NUMBERS_BELOW, numbers_in, pieces_of
 
 Write = Callable[[list[bytes | memoryview]], None]
@@ -142,7 +142,7 @@ class LinkSender:
         self._timeouts = 0
         if number > self._largest:
             self._largest, self._largest_at = number, latest.sample.time
-            self._path.measured(max(now - latest.sample.time - delay, 1e-6), now)
+            self._path.measured(max(now - latest.sample.time - min(delay, 2 * ACK_DELAY), 1e-6), now)
         self._path.acknowledged(arrived, latest.sample, now, self.in_flight)
         self._find_lost(now)
 
