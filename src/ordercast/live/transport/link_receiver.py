@@ -50,9 +50,7 @@ class LinkReceiver:
     def take(self, number: int, datagram: int, index: int, count: int, piece: memoryview, now: float) -> list[bytes]:
         """The datagrams that are complete with this piece, in their order."""
         ahead = datagram - self._next  # negative: it was handed over
-        if ahead > 0 and (ahead > MAX_AHEAD or self._held_bytes > MAX_HELD_BYTES):
-            return []
-        if number > self._latest + MAX_NUMBERS_AHEAD and self._ranges:
+        if not self._is_possible(number, ahead):
             return []
         if number == self._latest + 1 and self._ranges:  # as most are
             if not self.unacknowledged:
@@ -66,22 +64,30 @@ class LinkReceiver:
             return []
         if count == 1 and not ahead:
             self._next += 1
-            first = bytes(piece)
-            return [first, *self._following()] if self._held else [first]
+            return [bytes(piece), *self._following()] if self._held else [bytes(piece)]
+        complete = self._hold(datagram, index, count, piece)
+        return self._following() if complete and not ahead else []
+
+    def _is_possible(self, number: int, ahead: int) -> bool:
+        """Whether a member may have sent this; what needs more memory than there is counts as lost."""
+        if ahead > 0 and (ahead > MAX_AHEAD or self._held_bytes > MAX_HELD_BYTES):
+            return False
+        return number <= self._latest + MAX_NUMBERS_AHEAD or not self._ranges
+
+    def _hold(self, datagram: int, index: int, count: int, piece: memoryview) -> bool:
+        """Keeps a piece until all of its datagram are there: True if that is so."""
         held = self._held.get(datagram)
         if held is None:
             held = self._held[datagram] = _Incoming(count)
-        if len(held.pieces) != count or held.size > MAX_DATAGRAM_SIZE:
+        if len(held.pieces) != count or held.size > MAX_DATAGRAM_SIZE:  # some were forged
             self._held_bytes -= held.size
             held.pieces, held.missing, held.size = [], 0, 0
-            return [] if ahead else self._following()
-        if held.pieces[index] is not None:
-            return []
-        held.pieces[index] = bytes(piece)
-        held.missing -= 1
-        held.size += len(piece)
-        self._held_bytes += len(piece)
-        return self._following() if not (ahead or held.missing) else []
+        elif held.pieces[index] is None:
+            held.pieces[index] = bytes(piece)
+            held.missing -= 1
+            held.size += len(piece)
+            self._held_bytes += len(piece)
+        return not held.missing
 
     def acknowledgment(self, now: float) -> tuple[tuple[int, ...], int]:
         """The numbers that arrived, as ranges (first, last, first, last, …), and µs since the latest of them."""
