@@ -84,6 +84,23 @@ def test_who_never_reads_its_own_has_to_wait_too(order: str) -> None:
     run(test)
 
 
+@pytest.mark.parametrize("order", ORDERS)
+def test_who_does_not_read_can_leave(order: str) -> None:
+    async def test() -> None:
+        async with group_of("A", "B", "C", order=order) as groups:
+            found: list[bytes] = []
+            reading = asyncio.create_task(read(groups["B"], found, 1000))
+            other = asyncio.create_task(read(groups["C"], [], 1000))
+            while not member_of(groups["A"]).flow.closed_here:
+                groups["A"].send_nowait(MESSAGE)
+                await asyncio.sleep(0)
+            await groups["A"].leave(10)
+            for task in (reading, other):
+                task.cancel()
+
+    run(test)
+
+
 class Room:
     """One member's flow control, by hand."""
 

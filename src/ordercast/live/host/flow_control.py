@@ -30,7 +30,8 @@ class FlowControl:
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None
         self._number = self._open_notices = 0
-        self._closed_here = False
+        self.closed_here = False
+        """This member's application does not read."""
         self._closed: dict[int, float] = {}  # members that are closed, by place, and until when that counts
         self._numbers: dict[int, int] = {}  # of the last notice of each
         self.must_wait = False
@@ -74,22 +75,22 @@ class FlowControl:
         return frozenset(self._closed)
 
     def _close(self) -> None:
-        if not (self._closed_here or self.disabled):
-            self._closed_here = True
+        if not (self.closed_here or self.disabled):
+            self.closed_here = True
             self._tell()
             self._set_timer()
             self._update()
 
     def _open(self) -> None:
-        if self._closed_here:
-            self._closed_here, self._open_notices = False, _OPENED_TIMES - 1
+        if self.closed_here:
+            self.closed_here, self._open_notices = False, _OPENED_TIMES - 1
             self._tell()
             self._set_timer()
             self._update()
 
     def _tell(self) -> None:
         self._number += 1
-        self._send(FlowNotice(self._number, self._closed_here))
+        self._send(FlowNotice(self._number, self.closed_here))
 
     def _set_timer(self) -> None:
         if self._timer is None:
@@ -97,17 +98,17 @@ class FlowControl:
 
     def _tick(self) -> None:
         self._timer, now = None, self._loop.time()
-        if self._closed_here:
+        if self.closed_here:
             self._tell()
         elif self._open_notices:
             self._open_notices -= 1
             self._tell()
         self._closed = {place: until for place, until in self._closed.items() if until > now}
-        if self._closed_here or self._closed or self._open_notices:
+        if self.closed_here or self._closed or self._open_notices:
             self._set_timer()
         self._update()
 
     def _update(self) -> None:
-        before, self.must_wait = self.must_wait, self._closed_here or bool(self._closed)
+        before, self.must_wait = self.must_wait, self.closed_here or bool(self._closed)
         if before and not self.must_wait:
             self._loop.call_soon(self._on_open)

@@ -265,6 +265,7 @@ class Member:
             return
         if not self._leaving.begun:
             self._leaving.begin()
+            self.flow.disable()
             self.end = GroupClosed(f"{self.name} has left the group: nothing can be sent any more")
             self._logs.shutdown.debug("%s leaves the group", self.name)
             self.outbox.release()
@@ -412,6 +413,11 @@ class Member:
         self.founders.enter_view(addresses, place)
         self.session.places = self._partials.places = {node: each for each, node in enumerate(view.nodes)}
         self._arrivals.enter_view(view, place)
+
+    def waited_for(self) -> list[str]:
+        """The names of members that do not read: no message is sent until they do."""
+        others = [self._view.members[place].name for place in self.flow.closed if place < len(self._view.members)]
+        return [*others, self.name] if self.flow.closed_here else others
 
     def _pump(self) -> None:
         if self.host is not None:

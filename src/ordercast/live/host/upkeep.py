@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from ordercast.live.host.batching import Outbox
 from ordercast.live.host.congestion import CongestionControl
+from ordercast.live.host.flow_control import FlowControl
 from ordercast.live.host.health import HealthLog
 from ordercast.live.host.host import Host
 from ordercast.live.host.member_state import MemberState
@@ -29,6 +30,7 @@ class UpkeepOwner(Protocol):
     transport: Transport
     counts: UnitCounts
     outbox: Outbox
+    flow: FlowControl
     state: MemberState
     host: Host | None
     log: "MemberLog | None"
@@ -37,6 +39,9 @@ class UpkeepOwner(Protocol):
     @property
     def size(self) -> int:
         """How many members the current view has."""
+
+    def waited_for(self) -> list[str]:
+        """The names of members that do not read."""
 
     def give_up(self, why: str) -> None:
         """Aborts the group, for all members."""
@@ -60,6 +65,8 @@ class Upkeep:
             transport.max_datagram_size = congestion.datagram
             owner.outbox.room = parameters.room_in(congestion.datagram, owner.size)
             self._health.check(owner.counts, transport.dropped, self._loop.time())
+            if owner.flow.must_wait:
+                self._health.waits_for(owner.waited_for(), self._loop.time())
             owner.state.tick()
             if owner.log is not None:
                 owner.log.tick()
