@@ -174,6 +174,13 @@ def test_a_long_line_is_filled_though_it_loses(delay: float, loss: float, share:
     assert line.path.shortest == pytest.approx(2 * delay, rel=0.4)
 
 
+def test_the_first_phase_does_not_flood_a_line() -> None:
+    line = Line(delay=0.05, rate=RATE)
+    keep_full(line, 2)
+    assert line.overflowed < 20
+    assert line.path.full
+
+
 def test_a_line_that_becomes_narrow_is_not_flooded() -> None:
     line = Line(delay=0.01, rate=RATE)
     keep_full(line, 2)

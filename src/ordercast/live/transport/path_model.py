@@ -6,9 +6,11 @@ last rounds, and the round trip without queues the shortest of the last seconds.
 twice the product may be under way. It is chosen since a loss says nothing to it: on a line that loses one packet in a
 hundred at random, an algorithm that slows down at each loss (Reno, CUBIC) is left with some per cent of the line.
 
-Two departures. Losses count where the round trip is longer than its shortest by a quarter or more, so that there is a
-queue, which overflows: then less may be under way for a while (version 2 has a similar limit). And the shortest round
-trip is measured again with half of the product under way, not with four packets, as in version 2.
+Three departures. Losses count where the round trip is longer than its shortest by a quarter or more, so that there is a
+queue, which overflows: then less may be under way for a while (version 2 has a similar limit). The first phase, which
+doubles the rate in each round, ends with the first round that was a quarter longer throughout (as HyStart does): else
+what is sent too much would overflow the queue. And the shortest round trip is measured again with half of the product
+under way, not with four packets, as in version 2.
 
 Timeouts are those of RFC 6298: a smoothed round trip and its variation, with the delay of acknowledgments. No clock:
 times are seconds, passed in.
@@ -61,6 +63,7 @@ class PathModel:
         self.shortest, self._shortest_at = round_trip, -1.0
         self._bandwidths: deque[tuple[int, float]] = deque()  # by round, descending
         self._round, self._round_ends = 0, 0
+        self._shortest_in_round = 0.0  # round trip; 0: none was measured
         self._full_at, self._full_rounds, self.full = 0.0, 0, False
         self._draining = False
         self._cycle, self._cycle_at = 2, 0.0
@@ -112,6 +115,8 @@ class PathModel:
     def measured(self, seconds: float, now: float) -> None:
         """A round trip was measured."""
         self.latest = seconds
+        if not self._shortest_in_round or seconds < self._shortest_in_round:
+            self._shortest_in_round = seconds
         if self._measured:
             self.variation += (abs(self.smoothed - seconds) - self.variation) / 4
             self.smoothed += (seconds - self.smoothed) / 8
@@ -151,6 +156,8 @@ class PathModel:
         self._round += 1
         self._round_ends = self._delivered
         has_queue = self.smoothed > self.shortest * QUEUE + GRANULARITY
+        is_longer = self._shortest_in_round > self.shortest * QUEUE + 2 * GRANULARITY
+        self._shortest_in_round = 0.0
         lost, sent = self._lost_in_round, self._sent_in_round
         self._lost_in_round = self._sent_in_round = 0
         product = self.bandwidth * self.shortest
@@ -162,6 +169,8 @@ class PathModel:
             self._ceiling *= 1.1
             if self._ceiling > WINDOW_GAIN * product:
                 self._ceiling = 0.0
+        if not self.full and is_longer:
+            self.full = self._draining = True
         if not self.full and (has_queue or not latest.limited):
             if self.bandwidth >= self._full_at * GROWTH:
                 self._full_at, self._full_rounds = self.bandwidth, 0
@@ -188,16 +197,18 @@ class PathModel:
 
     def _set_limits(self, now: float) -> None:
         if not self.full:
-            gain, window = STARTUP_GAIN, STARTUP_GAIN
+            gain = STARTUP_GAIN
         elif self._draining:
-            gain, window = 1 / STARTUP_GAIN, STARTUP_GAIN
+            gain = 1 / STARTUP_GAIN
         else:
-            gain, window = CYCLE[self._cycle], WINDOW_GAIN
+            gain = CYCLE[self._cycle]
         bandwidth = self.bandwidth
         least = (MIN_PACKETS if self.full else INITIAL_PACKETS) * self._packet
         self._pacing = max(gain * bandwidth, least / self.shortest)
         product = bandwidth * self.shortest
-        allowed = window * product + bandwidth * (ACK_DELAY + LATE_SECONDS)
+        allowed = WINDOW_GAIN * product
+        if self.full:
+            allowed += bandwidth * (ACK_DELAY + LATE_SECONDS)
         if self._ceiling:
             allowed = min(allowed, self._ceiling)
         if now < self._probe_until:
