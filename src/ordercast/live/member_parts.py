@@ -72,4 +72,6 @@ def relay_for(address: Address | None, seal: Seal, endpoint: Endpoint) -> Callab
     """The relay: a process of its own, or made by whoever is the first member of a view."""
     if address is not None:
         return address
-    return lambda: Relay(seal, time.time_ns(), endpoint.send_to_all_in_order)
+    return lambda: Relay(
+        seal, time.time_ns(), endpoint.send_to_all_by_links if endpoint.packet_size else endpoint.send_to_all
+    )

@@ -202,19 +202,17 @@ class Endpoint:
         self.datagrams_out += 1
         self.bytes_out += len(datagram)
 
-    def send_reliably(self, datagram: bytes, place: int) -> None:
+    def send_by_link(self, datagram: bytes, place: int) -> None:
         """Sends by the link to one member."""
         assert self.links is not None, "a member that asks for it has entered a view"
         self.datagrams_out += 1
         self.links.send(datagram, place)
 
-    def send_to_all_in_order(self, datagram: bytes) -> None:
-        """Sends to every other member, by links where there are any."""
-        if self.links is None:
-            self.send_to_all(datagram)
-        else:
-            self.datagrams_out += len(self._others)
-            self.links.send_to_all(datagram)
+    def send_to_all_by_links(self, datagram: bytes) -> None:
+        """Sends to every other member, by its link."""
+        assert self.links is not None, "a member that asks for it has entered a view"
+        self.datagrams_out += len(self._others)
+        self.links.send_to_all(datagram)
 
     def write_pieces(self, parts: list[bytes | memoryview], place: SocketAddress) -> None:
         """Sends pieces of a link. What the system refuses is lost, and repeated as such."""

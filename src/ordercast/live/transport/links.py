@@ -41,10 +41,10 @@ class Links:
         segment: int,
         write: WriteTo,
         acknowledge: Callable[[int, LinkAcknowledgment], None],
-        on_room: Callable[[], None],
+        on_full: Callable[[bool], None],
     ) -> None:
-        """`segment`: bytes of a packet; `on_room`: is called when `is_full` is over, in a turn of its own."""
-        self._segment, self._write, self._acknowledge, self._on_room = segment, write, acknowledge, on_room
+        """`segment`: bytes of a packet; `on_full`: is called when too much waits to be sent, and when that is over."""
+        self._segment, self._write, self._acknowledge, self._on_full = segment, write, acknowledge, on_full
         self._paths: dict[Address, PathModel] = {}
         self._stream = -1
         self._senders: dict[int, LinkSender] = {}  # by place
@@ -110,7 +110,9 @@ class Links:
         sender.send(datagram)
         sender.transmit(now)
         if sender.unsent > MAX_UNSENT:
-            self.is_full = True
+            if not self.is_full:
+                self.is_full = True
+                self._on_full(True)  # noqa: FBT003 (a callback)
             if self._passes_on and sender.unsent > sender.enough_unsent():
                 self._closed = True
         self._set_timer(sender)
@@ -165,7 +167,7 @@ class Links:
                     self._say(place, time.monotonic())
         if all(sender.unsent < _LEAST_UNSENT for sender in senders):
             self.is_full = False
-            asyncio.get_running_loop().call_soon(self._on_room)
+            self._on_full(False)  # noqa: FBT003 (a callback)
 
     # --- in ---
 

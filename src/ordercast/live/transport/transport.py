@@ -9,6 +9,7 @@ all. Until the next call, membership units are also sent and received in the vie
 Whatever arrives from the network is understood, or dropped and counted by reason; nothing of it raises anything here.
 """
 
+import asyncio
 import time
 from collections import Counter, deque
 from collections.abc import Callable
@@ -122,6 +123,9 @@ class Transport:
         self._keeps_order = False
         self._streams: list[Stream] = []  # of what members send to us, by member
         self._links: Links | None = None
+        self._send_in_order = self._send  # by links, once there are any
+        self.is_full = False
+        """Too much waits to be sent; when that is over, the receiver is told with `paused`."""
         self._own_relay: Relay | None = None
         self._relay: RelayClient | None = None  # if it is not our own
         self._looped_back: deque[tuple[int, bytes | memoryview]] = deque()  # by our own relay: origin, records
@@ -180,8 +184,9 @@ class Transport:
                 endpoint.packet_size,
                 endpoint.write_pieces,
                 lambda place, message: self.send_control(message, place),
-                self._receiver.paused,
+                self._note_full,
             )
+            self._send_in_order = self._send_by_links
         self._links.enter(tag, self._addresses, self._me, passes_on=passes_on, round_trip=2 * max_hold / SECOND)
 
     def enter_view(
@@ -225,11 +230,6 @@ class Transport:
     @max_datagram_size.setter
     def max_datagram_size(self, size: int) -> None:
         self._packer.max_datagram_size = size
-
-    @property
-    def is_full(self) -> bool:
-        """Too much waits to be sent; when that is over, the receiver is told with `paused`."""
-        return self._links is not None and self._links.is_full
 
     @property
     def endpoint(self) -> Endpoint:
@@ -329,7 +329,7 @@ class Transport:
         assert self._session is not None
         datagram = self._sealed(TO_RELAY, self._session, relay.body_of(records), ALL)
         if self._links is not None and relay.is_member:
-            self._endpoint.send_reliably(datagram, self._addresses.index(relay.address))
+            self._endpoint.send_by_link(datagram, self._addresses.index(relay.address))
         else:
             self._endpoint.send(datagram, relay.address)
 
@@ -352,14 +352,16 @@ class Transport:
         else:
             self._endpoint.send(datagram, self._addresses[target])
 
-    def _send_in_order(self, target: int, datagram: bytes) -> None:
-        """By links where there are any."""
-        if self._links is None:
-            self._send(target, datagram)
-        elif target == ALL:
-            self._endpoint.send_to_all_in_order(datagram)
+    def _send_by_links(self, target: int, datagram: bytes) -> None:
+        if target == ALL:
+            self._endpoint.send_to_all_by_links(datagram)
         elif target != self._me:
-            self._endpoint.send_reliably(datagram, target)
+            self._endpoint.send_by_link(datagram, target)
+
+    def _note_full(self, full: bool) -> None:  # noqa: FBT001 (a callback)
+        self.is_full = full
+        if not full:
+            asyncio.get_running_loop().call_soon(self._receiver.paused)
 
     # --- receiving ---
 
