@@ -38,7 +38,7 @@ ROOMS: dict[str, tuple[set[str], set[str]]] = {
     # The only room with sockets; what can be decided without them is decided without them.
     "live": ({"model", "protocols", "trace", "wire", "log"}, {"stdlib", "msgspec", "prometheus_client"}),
     # Objects on live groups; what is applied, and when, is decided without the event loop.
-    "replicated": ({"model", "live"}, {"stdlib", "msgspec"}),
+    "replicated": ({"model", "trace", "live"}, {"stdlib", "msgspec"}),
     "audit": ({"model", "trace"}, {"stdlib"}),
     "drawing": ({"model"}, {"stdlib", "rich"}),
     "simulator": ({"model", "protocols", "trace"}, {"stdlib"}),
@@ -55,6 +55,8 @@ ROOMS: dict[str, tuple[set[str], set[str]]] = {
     "evaluation": ({"model", "trace"}, {"stdlib", "msgspec", "numpy", "scipy"}),
     # From stored results alone.
     "report": ({"model", "evaluation"}, {"stdlib", "jinja2", "matplotlib"}),
+    # The page, what it asks for, and a server on this machine. It reads traces and judges nothing.
+    "viewer": ({"model", "trace", "audit"}, {"stdlib", "numpy", "pyarrow"}),
     "cli": (
         {
             "model",
@@ -72,6 +74,7 @@ ROOMS: dict[str, tuple[set[str], set[str]]] = {
             "pipeline",
             "evaluation",
             "report",
+            "viewer",
         },
         {"stdlib", "msgspec", "rich", "typer", "uvloop"},
     ),
@@ -100,7 +103,7 @@ LIVE_MODULES = {
     **dict.fromkeys(("durability", "events", "log_settings", "logs", "stats", "waiting"), "values"),
     **dict.fromkeys(("session", "transport", "settings", "state", "host"), ""),
     **dict.fromkeys(("doctor", "group", "join", "join_options", "metrics", "open_group", "prometheus"), "top"),
-    **dict.fromkeys(("__init__", "group_members", "join_open_group", "local_groups", "member_parts"), "top"),
+    **dict.fromkeys(("__init__", "group_members", "join_open_group", "local_groups", "member_parts", "restart"), "top"),
     "relay_process": "top",
 }
 """The layer of each module and package of `live`; "": its own name."""

@@ -139,7 +139,13 @@ def test_the_others_go_on_when_the_sequencer_is_killed_and_the_audit_holds(tmp_p
     assert shown == read_until(b, "view ")[-1:] == read_until(c, "view ")[-1:]
     say(c, "size 7")
     assert read_until(b, "C sets size to 7")
-    assert [json.loads(out[-1]) for out in ended(b, c)] == [{"color": "green", "size": "7"}] * 2
+    (joins,) = re.findall(r"`python store.py A` prints `(view .*?)`", section(4))
+    again = start("store.py", "A")
+    assert read_until(again, "view ") == read_until(b, "view ") == [joins]
+    say(c, "size 8")
+    assert [line for line in read_until(again, "C sets size to 8") if "view" in line] == [], "it was told once"
+    stores = [{"color": "green", "size": "8"}, {"color": "green", "size": "8"}, {"size": "8"}]
+    assert [json.loads(out[-1]) for out in ended(b, c, again)] == stores
     (audit,) = commands(5)
     verdict = run(audit, tmp_path)
     assert verdict.exit_code == 0, verdict.stdout

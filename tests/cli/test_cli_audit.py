@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from ordercast.audit.records import merged_names
 from ordercast.audit.verdict import Finding, Verdict
-from ordercast.cli.audit import _merged, print_verdict
+from ordercast.cli.audit import print_verdict
 from ordercast.trace.run_writer import TraceWriter
 from ordercast.trace.schema import EventField, EventRow
 from tests.cli.conftest import Command, Outcome
@@ -151,8 +152,8 @@ def test_who_joined_after_a_record_began_is_numbered_unless_another_record_names
     done, document = audited(ordercast, tmp_path, early)
     assert "E3 lacks ada#1, sent to {bob,E3}" in done.out
     assert document["members"] == {"r": ["ada", "bob", "E3"]}
-    assert _merged(("ada", "bob", "E3"), ("ada", "E2", "cy")) == ("ada", "bob", "cy")
-    assert _merged((), ("ada", "bob")) == _merged(("ada", "bob"), ("ada",)) == ("ada", "bob")
+    assert merged_names(("ada", "bob", "E3"), ("ada", "E2", "cy")) == ("ada", "bob", "cy")
+    assert merged_names((), ("ada", "bob")) == merged_names(("ada", "bob"), ("ada",)) == ("ada", "bob")
 
 
 def test_a_run_may_be_called_as_it_likes(ordercast: Command, tmp_path: Path) -> None:

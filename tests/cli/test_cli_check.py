@@ -218,7 +218,7 @@ REFUSED = [
     ("check xyz --views", "unknown protocol 'xyz'; choose one of: "),
     ("check spo --views --rules paper", "--views needs sound rules, not the paper rules"),
     ("check spo --views --rules paper --leaves 1", "--views needs sound rules, not the paper rules"),
-    ("check spo --suspicions 1", "--joins, --leaves and --suspicions need --views"),
+    ("check spo --suspicions 1", "--joins, --returns, --leaves and --suspicions need --views"),
     ("check xyz", "unknown protocol 'xyz'; choose one of: "),
     ("check to --rules paper", "to has no paper rules; choose one of: prito, sequencer, spo, st"),
     ("check spo --script '; –;'", "--script: no node sends anything; give at least one message"),
@@ -262,6 +262,18 @@ def test_a_bound_below_nothing_is_refused(ordercast: Command, option: str) -> No
     done = ordercast(f"check spo --{option} -1")
     assert (done.status, done.out) == (2, "")
     assert f"--{option}" in done.err
+
+
+def test_a_member_that_returns_under_its_name(ordercast: Command) -> None:
+    done = ordercast("check spo --views --nodes 2 --script a --returns E2 --losses 0 --jobs 1")
+    assert done.status == 0
+    assert "E2 may crash and return" in done.out
+    told = ordercast("check spo --returns E2")
+    assert told.status == 2
+    assert told.sentence == "--joins, --returns, --leaves and --suspicions need --views"
+    wrong = ordercast("check spo --views --returns E4")
+    assert wrong.status == 2
+    assert wrong.sentence == "`returns` names founders, each once, such as 'E3', not 'E4'"
 
 
 def test_a_place_that_cannot_be_written_is_refused(ordercast: Command, tmp_path: Path) -> None:

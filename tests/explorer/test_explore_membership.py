@@ -18,6 +18,7 @@ from ordercast.explorer.scenario import Scenario
 from ordercast.explorer.scenarios import scenario
 from ordercast.explorer.schedule_files import ScheduleFile, read_schedule, write_schedule
 from ordercast.explorer.state_space import StateSpace
+from ordercast.model.errors import ConfigError
 from ordercast.model.runs import Channel
 from ordercast.protocols.membership import choice, coordinator
 from ordercast.protocols.membership.applicants import Applicants
@@ -30,6 +31,8 @@ from tests.explorer.test_reduction import finals
 from tests.protocols.membership.missing_rules import v23_the_most_that_any_has
 
 GATHER: dict[str, Any] = {"firings": 1, "fires": ("view.gather",)}
+APPLY: dict[str, Any] = {"firings": 1, "fires": ("join.apply",)}
+NOTICED: dict[str, Any] = {"suspicions": 1, "suspects": ("E1 suspects E2",)}
 PAIRS: dict[str, dict[str, Any]] = {
     "suspicion": {"suspicions": 1},
     "crash": {"suspicions": 1, "crashes": 1},
@@ -60,6 +63,36 @@ def test_every_schedule_in_which_a_node_joins_is_right(protocol: str) -> None:
     assert report.states > 1_000
 
 
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_every_schedule_in_which_one_crashes_and_returns_under_its_name_is_right(protocol: str) -> None:
+    how = {**NOTICED, **APPLY} if protocol in {"spo", "po", "sequencer"} else NOTICED
+    report = explore(group(protocol, "", "a", "", returns=("E2",), **how), reduced=True)
+    assert report.exhausted, str(report)
+    assert report.states > 200
+
+
+def test_who_returns_does_so_when_it_has_crashed_and_hears_nothing_before() -> None:
+    space = StateSpace(group("spo", "", "a", "b", returns=("E2",)))
+    with pytest.raises(Exception, match="step 1, 'E3 returns as E2', is not enabled there"):
+        parse_schedule(space, ["E3 returns as E2"])
+    with pytest.raises(Exception, match="step 1, 'E1 crashes', is not enabled there"):
+        parse_schedule(space, ["E1 crashes"])
+    with pytest.raises(Exception, match="step 2, 'E3 receives E2#0 a', is not enabled there"):
+        parse_schedule(space, ["E2 sends a{1,2,3}", "E3 receives E2#0 a"])
+    assert (
+        len(parse_schedule(space, ["E2 sends a{1,2,3}", "E2 crashes", "E3 returns as E2", "E1 receives E3#0 join"]))
+        == 4
+    )
+
+
+def test_only_founders_return_and_each_once() -> None:
+    for wrong in (("E3",), ("E2", "E2"), ("x",)):
+        with pytest.raises(ConfigError, match="`returns` names founders, each once"):
+            group("spo", "a", *[""] * 4, returns=wrong, joins=3 - len(wrong))
+    with pytest.raises(ConfigError, match="`returns` needs a group with views"):
+        scenario("spo", ["a", ""], returns=("E1",))
+
+
 def test_every_schedule_with_a_loss_is_right() -> None:
     report = explore(group("sequencer", "", "a", suspicions=1, losses=1), reduced=True)
     assert report.exhausted, str(report)
@@ -71,6 +104,11 @@ COMPARED = {
     "to-leave": group("to", "", "a", leaves=1),
     "sequencer-crash": group("sequencer", "", "a", suspicions=1, crashes=1),
     "sequencer-any": group("sequencer", "", "a", leaves=1, channel=Channel.ANY),
+    "spo-joins": group("spo", "a", "", "", joins=2),
+    "to-join-crash": group("to", "", "a", "", joins=1, crashes=1),
+    "spo-return": group("spo", "", "a", "b", returns=("E2",), **NOTICED),
+    "to-return": group("to", "", "a", "", returns=("E2",), **NOTICED),
+    "sequencer-return-any": group("sequencer", "", "a", "", returns=("E2",), channel=Channel.ANY, **NOTICED),
 }
 
 
@@ -150,6 +188,7 @@ def test_the_named_searches_have_three_founders_and_what_they_say() -> None:
         made = membership_scenario("to", name)
         assert made.founders() == 3
         assert ("join" in name) == (made.joins == 1)
+        assert ("return" in name) == (len(made.returns) == 1)
         assert ("leave" in name) == (made.leaves == 1)
         assert ("crash" in name) == (made.crashes == 1)
         assert ("loss" in name) == (made.losses == 1)
@@ -170,8 +209,9 @@ def test_only_the_suspicions_and_timers_that_are_named_occur() -> None:
 
 
 def test_a_schedule_with_members_that_come_and_go_is_written_and_read(tmp_path: Any) -> None:
-    made = group("spo", "", "a", "", joins=1, leaves=1, suspicions=1, suspects=("E1 suspects E2",))
-    file = ScheduleFile(scenario=made, schedule=("E3 joins", "E1 suspects E2", "E2 leaves"), sentence="none")
+    made = group("spo", "", "a", "", "", joins=1, returns=("E1",), leaves=1, **NOTICED)
+    steps = ("E3 joins", "E1 suspects E2", "E1 crashes", "E4 returns as E1", "E2 leaves")
+    file = ScheduleFile(scenario=made, schedule=steps, sentence="none")
     write_schedule(tmp_path / "a.toml", file)
     assert read_schedule(tmp_path / "a.toml") == file
 

@@ -10,12 +10,15 @@ all of them, with all or nothing of the others, and with silence.
 
 import os
 import time
+from dataclasses import replace
 from random import Random
 from typing import Any
 
+import msgspec
 import pytest
 
 from ordercast.explorer.explore import explore
+from ordercast.model.config import SECOND
 from ordercast.model.machine import Abort, Deliver, Input, Output, TimerFired
 from ordercast.model.runs import Channel
 from ordercast.protocols.registry import MachineClass
@@ -41,6 +44,7 @@ EXHAUSTED = [
     case("two-on-one-channel", "", "a", "b", losses=1, duplicates=1, firings=1, channel=Channel.MANY),
     case("own", "a", "b", "", losses=1, firings=1),
     case("history-1", "", "a b", "", losses=1, firings=1, history=1),
+    case("history-1-byte", "", "a b", "", losses=1, firings=1, history_bytes=1),
     case("window-1", "", "a b", "", losses=1, firings=1, window=1),
     case("direct", "", "a", "b", losses=1, firings=0, direct_from=1),
     case("resilience-1", "", "a", "", losses=1, firings=2, resilience=1),
@@ -58,6 +62,16 @@ def test_every_schedule_is_right(lines: tuple[str, ...], how: dict[str, Any]) ->
     report = explore(broadcasts(*lines, **how))
     print(report)  # noqa: T201 - how far it came
     assert report.exhausted, str(report)
+
+
+@pytest.mark.parametrize("resilience", [0, 1])
+def test_heartbeats_break_nothing(resilience: int) -> None:
+    """They never end, so that there is no final state to be right in: only safety is checked."""
+    made = broadcasts("", "a", "", losses=1, firings=2, resilience=resilience, liveness_goal=None)
+    beating = msgspec.structs.replace(made.group.sequencer, heartbeat=SECOND)
+    report = explore(replace(made, group=msgspec.structs.replace(made.group, sequencer=beating)), reduced=True)
+    assert report.exhausted, str(report)
+    assert report.states > 900
 
 
 def test_a_search_can_be_repeated() -> None:

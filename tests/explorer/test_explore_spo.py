@@ -61,6 +61,11 @@ EXHAUSTED = [
     case("drained-pair", "a{1,2}", "c{1}", drained=True, losses=1, firings=1),
     case("first-numbers", *C1, first_seq=(5, 0, 3), losses=1, firings=1),
     case("patient", "a{2} b{2}", "", losses=2, firings=5, patient=True),
+    # Statuses that live groups gather may be overtaken by data, and overtake them.
+    case("overtaken", "a", "", "", losses=1, firings=1, channel=Channel.ANY),
+    case("overtaken-two", "a b", "", "", losses=1, firings=0, channel=Channel.ANY),
+    case("overtaken-subset", "a{2} b", "", "", firings=1, channel=Channel.ANY),
+    case("overtaken-pair", "a b", "c", losses=1, firings=0, channel=Channel.ANY),
 ]
 
 

@@ -54,6 +54,11 @@ EXHAUSTED = [
     case("S3", *GY, losses=1, firings=0),
     case("S3-duplicates", *GY, duplicates=1, firings=0),
     case("hearsay", "g{1,3}", "", "", infer_losses=True, losses=1, firings=1),
+    case("polls-late-pair", "a{1,2}", "", polls_late=True, losses=2, firings=2),
+    case("polls-late-both-send", *BOTH, polls_late=True, losses=1, firings=1),
+    case("polls-late-single", "g{1,3}", "", "", polls_late=True, losses=1, firings=1),
+    case("polls-late-S3", *GY, polls_late=True, losses=1, firings=0),
+    case("polls-late-log-limit-1", *THREE, polls_late=True, log_limit=1, losses=1, firings=0),
     case("hearsay-foreign", "g{2}", "", "y{1}", infer_losses=True, losses=1, firings=0),
 ]
 

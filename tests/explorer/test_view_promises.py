@@ -58,6 +58,30 @@ def test_views_of_one_number_are_the_same() -> None:
     assert found == "view 1 has E1, E2 at E1, and E2, E3 at E2"
 
 
+def test_a_view_has_one_incarnation_of_a_process() -> None:
+    scene = group("to", "a", "b", "", returns=("E2",))  # E3 is its next incarnation
+    founders = OwnView(0, (0, 1), 0, 0)
+    alone, both, gone = (
+        replace(node(0), views=(founders, second(0, places))) for places in ((0, 2), (0, 1, 2), (0, 1))
+    )
+    returned = replace(node(2), views=(second(0, (0, 2)),))
+    crashed = replace(node(1), views=(founders,), crashed=True)
+    assert not problem(alone, crashed, returned, scene=scene)
+    assert not problem(gone, crashed, replace(node(2), views=()), scene=scene)
+    found = problem(both, crashed, replace(node(2), views=(second(0),)), scene=scene)
+    assert found == "view 1 has two incarnations of E2: E1, E2, E3 at E1"
+
+
+def test_who_has_not_crashed_need_not_return() -> None:
+    promises = ViewPromises(group("spo", "", "", "", returns=("E2",)))
+    founders = tuple(replace(node(number), views=(OwnView(0, (0, 1), 0, 0),)) for number in (0, 1))
+    never = replace(node(2), views=())
+    assert not promises.lacking((*founders, never))
+    alone = replace(founders[0], views=(*founders[0].views, second(0, (0,))))
+    crashed = replace(founders[1], crashed=True)
+    assert promises.lacking((alone, crashed, never)) == "E3 never joins the group"
+
+
 def test_the_source_of_a_message_is_a_member() -> None:
     found = problem(node(0, A, (0,), second(0, (0, 2))), node(1), node(2, B, (1,), second(0, (0, 2))))
     assert found == "b{1,2,3} of E2 is delivered in view 1 at E3, and its source is no member"

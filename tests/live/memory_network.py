@@ -93,6 +93,7 @@ def use_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     PLACES.clear()
     monkeypatch.setattr(ordercast.live.open_group, "Endpoint", MemoryEndpoint)
     monkeypatch.setattr(ordercast.live.open_group, "open_socket", lambda address: address)
+    monkeypatch.setattr(ordercast.live.open_group, "contacts_of", lambda _: [])  # those of other processes
 
 
 @asynccontextmanager

@@ -160,7 +160,10 @@ def test_a_send_can_wait_until_a_level_is_reached(order: str) -> None:
                 assert receipt.level is not None
                 assert receipt.level >= level
             assert repr(receipt) == "<Receipt: known to be stable>"
-            with pytest.raises(LocalProtocolError, match="until must be 'accepted', 'stable' or 'known_stable'"):
+            with pytest.raises(
+                LocalProtocolError,
+                match="until must be 'accepted', 'stable', 'known_stable' or 'durable', not 'tomorrow'",
+            ):
                 await group.send(b"never", until="tomorrow")  # type: ignore[arg-type]
             group._outbox.pending_bytes += PENDING_LIMIT + 1  # who has to wait is told at once, too
             with pytest.raises(LocalProtocolError, match="until must be"):

@@ -237,3 +237,19 @@ def test_what_the_session_is_told_while_it_is_carried_out_waits() -> None:
             await asyncio.gather(*(member_of(group).left for group in groups.values()))
 
     run(test)
+
+
+def test_a_death_does_not_stop_a_sequenced_group_whose_messages_fit_into_the_history() -> None:
+    async def test() -> None:
+        async with group_of(*"ABC", order="sequenced", close=False) as groups:
+            crash(groups["C"])
+            async with asyncio.timeout(2.5):  # nobody is suspected before three seconds
+                for number in range(200):  # one packet each
+                    await groups["B"].send(b"%d" % number)
+                    for name in "AB":
+                        assert (await groups[name].receive()).payload == b"%d" % number
+            for name in "AB":
+                assert groups[name].view.number == 0
+                crash(groups[name])
+
+    run(test)

@@ -65,7 +65,7 @@ def test_who_does_not_answer_is_shown_so() -> None:
         async with group_of("A", "B", "C", close=False) as groups:
             crash(groups["C"])
             found = await ask(groups["A"].name)
-            assert presences(found) == [("A", "present"), ("B", "present"), (None, "silent")]
+            assert presences(found) == [("A", "present"), ("B", "present"), ("C", "silent")]
             assert found.members[2].incarnation is None
             assert not found.blocked
             crash(groups["A"])

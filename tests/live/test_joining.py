@@ -221,3 +221,20 @@ def test_a_group_on_this_machine_is_joined_by_its_name() -> None:
             await ordercast.join(name, contacts="local", name="F", timeout=0.5)
 
     run(test)
+
+
+@pytest.mark.parametrize("order", ["total", "priority"])
+def test_what_the_others_send_before_it_knows_that_it_is_a_member_is_not_lost(order: str) -> None:
+    """Else all would have to agree on the order anew, after each join."""
+
+    async def test() -> None:
+        async with group_of("A", "B", close=False, order=order) as groups:
+            sending = [asyncio.create_task(send_many(group, 40, 0.002)) for group in groups.values()]
+            await asyncio.sleep(0.02)
+            new = await joins(groups["A"], "D")
+            await asyncio.gather(*sending)
+            for group in (*groups.values(), new):
+                assert member_of(group).counts.recoveries == 0
+            await asyncio.gather(*(group.close() for group in (*groups.values(), new)))
+
+    run(test)

@@ -1,6 +1,7 @@
 """Who crashed, or was excluded while it lived, returns under its name as a new incarnation."""
 
 import asyncio
+import logging
 from typing import Any
 
 import pytest
@@ -123,7 +124,7 @@ def test_settings_that_differ() -> None:
     run(test)
 
 
-def test_without_rejoin_it_ends() -> None:
+def test_without_rejoin_it_ends(caplog: pytest.LogCaptureFixture) -> None:
     async def test() -> None:
         async with group_of(*"ABC", close=False, failure_timeout=TIMEOUT, rejoin=False) as groups:
             endpoint = member_of(groups["C"]).transport.endpoint
@@ -134,4 +135,10 @@ def test_without_rejoin_it_ends() -> None:
                 await groups["C"].receive()
             await asyncio.gather(groups["A"].leave(), groups["B"].leave())
 
-    run(test)
+    with caplog.at_level(logging.INFO, "ordercast.shutdown"):
+        run(test)
+    assert sorted(record.getMessage() for record in caplog.records if record.name == "ordercast.shutdown") == [
+        "A has left the group",
+        "B has left the group",
+        "C is not in the group any more: the group continues without C: C did not answer",
+    ]

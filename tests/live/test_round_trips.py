@@ -5,9 +5,9 @@ from random import Random
 import pytest
 
 from ordercast.live.host.parameters import parameters_for
-from ordercast.live.host.round_trips import REMEMBERED, RoundTrips
+from ordercast.live.host.round_trips import MAX_PACE, REMEMBERED, Pace, RoundTrips
 from ordercast.live.settings import Settings
-from ordercast.model.config import MILLISECOND, SECOND
+from ordercast.model.config import MICROSECOND, MILLISECOND, SECOND, Timing
 from ordercast.model.errors import ConfigError
 from ordercast.wire.control import Join, LastJoin
 from tests.live.groups import group_of, join, member_of, run
@@ -88,3 +88,71 @@ def test_what_was_overtaken_is_waited_for_half_a_round_trip_at_most() -> None:
 def test_a_round_trip_that_cannot_be_is_refused(round_trip: float) -> None:
     with pytest.raises(ConfigError, match="round_trip must be above 0 and at most 10 seconds, not"):
         join("x", members=["A", "B"], round_trip=round_trip)
+
+
+def _pace(members: int, status: int = MILLISECOND) -> Pace:
+    pace = Pace(Timing(status=status, poll=8 * status))
+    pace.use(Timing(status=status, poll=8 * status), members)
+    return pace
+
+
+def _measure(pace: Pace, *rounds: int) -> None:
+    for seq, taken in enumerate(rounds):
+        pace.accepted(1, seq, 100)
+        pace.accepted(2, seq, 150)  # one is being measured
+        pace.acknowledged(2, seq, 160)
+        pace.acknowledged(1, seq, 100 + taken)
+
+
+def test_timers_grow_with_the_members_and_less_where_they_are_long_anyway() -> None:
+    assert _pace(3).factor == 1.0
+    assert _pace(16).factor == pytest.approx(4.6)
+    assert _pace(16, 50 * MILLISECOND).factor == pytest.approx(1.072)
+
+
+def test_timers_follow_the_shortest_of_the_last_rounds() -> None:
+    pace = _pace(3)
+    _measure(pace, 100 * MICROSECOND)
+    assert pace.factor == 1.0, "never shorter than agreed"
+    _measure(pace, *[40 * MILLISECOND] * 7)
+    assert pace.factor == 1.0, "a loss makes rounds longer, and one was short"
+    _measure(pace, 10 * MILLISECOND)
+    assert pace.factor == 5.0
+    _measure(pace, *[SECOND] * 8)
+    assert pace.factor == MAX_PACE
+    _measure(pace, MILLISECOND)
+    assert pace.factor == 1.0
+
+
+def test_rounds_with_losses_do_not_count_and_none_where_they_are_not_measured() -> None:
+    pace = _pace(3)
+    pace.accepted(1, 0, 0, 5)
+    pace.acknowledged(1, 0, SECOND, 6)
+    assert pace.factor == 1.0
+    pace.accepted(1, 1, 0, 6)
+    pace.acknowledged(1, 1, 8 * MILLISECOND, 6)
+    assert pace.factor == 4.0
+    timing = Timing(status=MILLISECOND, poll=8 * MILLISECOND)
+    pace = Pace(timing, measures=False)
+    pace.use(timing, 3)
+    _measure(pace, *[SECOND] * 8)
+    assert pace.factor == 1.0
+
+
+@pytest.mark.parametrize(
+    ("settings", "loopback", "measures"),
+    [(Settings(), True, True), (Settings(round_trip=0.05), True, False), (Settings(), False, False)],
+)
+def test_rounds_are_measured_on_one_machine(settings: Settings, *, loopback: bool, measures: bool) -> None:
+    assert parameters_for(settings, 3, loopback=loopback).measures_rounds is measures
+
+
+def test_a_view_begins_with_measuring_anew() -> None:
+    pace = _pace(3)
+    _measure(pace, *[20 * MILLISECOND] * 8)
+    assert pace.factor == 10.0
+    pace.accepted(1, 50, 100)
+    pace.use(Timing(status=MILLISECOND, poll=8 * MILLISECOND), 4)
+    assert pace.factor == 1.0
+    pace.acknowledged(1, 50, SECOND)  # of the view before
+    assert pace.factor == 1.0

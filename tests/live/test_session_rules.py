@@ -23,7 +23,7 @@ from ordercast.live.session.events import (
 )
 from ordercast.live.session.handshake import MAX_INCARNATIONS, Identity
 from ordercast.live.session.machine import Phase, Session
-from ordercast.live.session.parameter_comparison import difference, encode_parameters
+from ordercast.live.session.parameter_comparison import advice, difference, encode_parameters, name_at
 from ordercast.model.config import MILLISECOND, SECOND
 from ordercast.model.errors import ConfigError
 from ordercast.model.machine import SetTimer, TimerFired
@@ -289,8 +289,21 @@ def test_stages_of_a_close() -> None:
     session.handle(ControlReceived(1, Heartbeat(Stage.OPEN)))  # late
     assert Closed() in session.handle(ControlReceived(2, Heartbeat(Stage.DONE)))
     assert {to for _, to in said(session.handle(TimerFired("round")))} == {1, 2}
-    session.handle(ControlReceived(1, Heartbeat(Stage.ALL_DONE)))
-    session.handle(ControlReceived(2, Heartbeat(Stage.ALL_DONE)))
+    assert Left() not in session.handle(ControlReceived(1, Heartbeat(Stage.ALL_DONE))), "one may not know it yet"
+    last = session.handle(ControlReceived(2, Heartbeat(Stage.ALL_DONE)))
+    assert said(last) == [(Heartbeat(Stage.ALL_DONE), None)] * 3, "nobody can be asked for it again"
+    assert last[-1] == Left(), "all know that all are done"
+
+
+def test_the_last_stage_is_repeated_for_those_of_whom_nothing_is_known() -> None:
+    session = opened()
+    session.handle(Close())
+    session.handle(AtRest(at_rest=True))
+    for stage in (Stage.CLOSING, Stage.DONE):
+        for member in (1, 2):
+            session.handle(ControlReceived(member, Heartbeat(stage)))
+    assert session.phase is Phase.CLOSED
+    session.handle(Remaining(0b001))  # the others are gone without having told their last stage
     words = [session.handle(TimerFired("round")) for _ in range(4)]
     assert [said(out) for out in words] == [[(Heartbeat(Stage.ALL_DONE), None)]] * 3 + [[]]
     assert Left() in words[-1]
@@ -340,6 +353,50 @@ def test_differences_are_told_in_words() -> None:
     assert difference(ours, "A", theirs, "B") == told, "what is within others follows from them"
     theirs = encode_parameters("toys", ("A", "B"), {"window": 32, "timing": {"poll": 2}, "quota": 5})
     assert difference(ours, "A", theirs, "B") == "B has timing.poll=2, A has timing.poll=1"
+
+
+def test_of_lists_of_members_that_differ_what_differs_is_told() -> None:
+    ours = encode_parameters("toys", [*"ABC"], {"window": 32})
+    more = encode_parameters("toys", [*"ABCDE"], {"window": 32})
+    other = encode_parameters("toys", [*"ABD"], {"window": 32})
+    assert difference(ours, "A", more, "B") == "B has the members D, E, A has not"
+    assert difference(ours, "A", other, "B") == "B has the member D, A has not; A has the member C, B has not"
+
+
+@pytest.mark.parametrize(
+    ("theirs", "said_to_do"),
+    [
+        (encode_parameters("toys", "ABD", {"window": 32}), "give all of them the same members"),
+        (encode_parameters("toys", "ABC", {"window": 32, "state": True}), "give all of them a state, or none"),
+        (encode_parameters("toys", "ABC", {"window": 64}), "make them equal, for example with one settings file"),
+        ("nonsense", "make them equal, for example with one settings file"),
+        (
+            encode_parameters("toys", "ABD", {"window": 64}),
+            "give all of them the same members, and make them equal, for example with one settings file",
+        ),
+    ],
+)
+def test_what_to_do_about_a_difference(theirs: str, said_to_do: str) -> None:
+    end = "" if said_to_do.endswith(("members", "none")) else " for all members (--settings)"
+    assert advice(encode_parameters("toys", "ABC", {"window": 32}), theirs) == said_to_do + end
+
+
+def test_one_with_another_list_of_members_is_named_as_it_names_itself() -> None:
+    """C is the second in its own list, and the third in ours."""
+    session = begun()
+    terms = encode_parameters("toys", ("A", "C"), {"window": 32})
+    session.handle(ControlReceived(1, Join(C, 1, 0, 0, (NOTHING, NOTHING), terms)))
+    sentence = "C sends to A, but does not receive from it; A has the member B, C has not"
+    assert sentence in session.handshake.awaited()
+    out = session.handle(ControlReceived(1, Join(C, 2, 0, 0, (LastJoin(ME, 1), NOTHING), terms)))
+    assert Refused("A has the member B, C has not; give all of them the same members") in out
+
+
+def test_a_name_that_is_not_in_the_list_of_its_sender() -> None:
+    assert name_at(TERMS, 1, "X") == "B"
+    for nonsense in (TERMS, '{"members": 5}', "[]", "{}", "nonsense"):
+        assert name_at(nonsense, 3, "X") == "X"
+    assert name_at(encode_parameters("toys", ["n" * 60], {}), 0, "X") == "n" * 40 + "…"
 
 
 @pytest.mark.parametrize(

@@ -125,3 +125,18 @@ def test_who_floods_a_socket_does_not_stop_the_timers() -> None:
         assert len(reads) == MAX_POSTPONED + 1
 
     asyncio.run(test())
+
+
+def test_a_pace_extends_all_timers_but_those_of_views() -> None:
+    async def test() -> None:
+        happened: list[str] = []
+        timers = Timers(happened.append)
+        timers.pace = 50.0
+        timers.set(SetTimer("status", 2 * MILLISECOND))
+        timers.set(SetTimer("view.repeat", 4 * MILLISECOND))
+        await asyncio.sleep(0.03)
+        assert happened == ["view.repeat"]
+        await asyncio.sleep(0.15)
+        assert happened == ["view.repeat", "status"]
+
+    asyncio.run(test())

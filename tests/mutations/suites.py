@@ -194,7 +194,8 @@ SUITES = (
         ),
         Battery(
             [
-                *_tests("membership", "view_values", "membership_units", "coordinator", "acceptor", "submissions"),
+                *_tests("membership", "view_values", "membership_bounds", "membership_units"),
+                *_tests("membership", "coordinator", "acceptor", "submissions"),
                 *_tests("membership", "leaving", "installing", "blocking", "membership_scripts", "membership_joining"),
                 *_tests("membership", "membership_details", "broken_links", "untrusted_units", "failure_detector"),
                 *_tests("membership", "membership_replays", "membership_attacked"),
@@ -349,6 +350,21 @@ SUITES = (
             [
                 *(f"log.test_{name}" for name in ("format", "recovery", "retention", "reader", "agreement")),
                 *("log.test_writer", "log.test_histories"),
+            ]
+        ),
+    ),
+    Suite(
+        "replicated",
+        "replicated",
+        [
+            *(f"replicated.{name}" for name in ("sessions", "checks", "pending_commands", "dictionary", "collections")),
+            *(f"replicated.{name}" for name in ("locks", "queues", "barriers")),
+            "audit.linearizability",
+        ],
+        Battery(
+            [
+                *("replicated.test_blocks_alone", "replicated.test_checks", "replicated.test_sessions"),
+                "audit.test_linearizability",
             ]
         ),
     ),

@@ -10,9 +10,7 @@ import ordercast
 import ordercast.replicated
 from ordercast import ConfigError, Diverged, GroupClosed, LocalProtocolError, Settings
 from ordercast.replicated import CommandId, Replicated, command, query
-from ordercast.replicated.frames import encode
 from ordercast.replicated.replica import Replica
-from ordercast.replicated.sessions import REMEMBERED_SESSIONS, Sessions, Stream
 from tests.live.groups import member_of, new_name, run
 from tests.replicated.groups import cluster, until
 
@@ -335,48 +333,3 @@ def test_commands_need_types_and_names() -> None:
 
 
 def many(self: Store, *keys: str) -> None: ...
-
-
-def test_streams_apply_each_command_once_and_forget_results_that_the_caller_has() -> None:
-    stream = Stream(last=3)
-    for sequence in (1, 2, 3):
-        stream.keep(sequence, "", b"x")
-    stream.acknowledge(2)
-    assert list(stream.results) == [3]
-    stream.acknowledge(1)
-    assert (list(stream.results), stream.kept_from) == ([3], 3)
-
-
-def test_sessions_of_the_last_processes_are_remembered() -> None:
-    sessions = Sessions()
-    assert sessions.current("A") is None
-    for number in range(REMEMBERED_SESSIONS):
-        assert sessions.begin("A", number) is None
-    assert sessions.begin("A", 3) is None
-    assert sessions.begin("A", 99) == 0
-    assert sessions.current("A") == 99
-
-
-def test_commands_that_come_again_or_after_a_hole_are_not_applied() -> None:
-    store = Store()
-    replica = Replica({"": store}, {}, None)  # type: ignore[arg-type]
-    hosted = replica.hosted[""]
-    frame = hosted.frames["put"]
-    replica.hello("A", 7)
-
-    def apply(sequence: int, value: str) -> Any:
-        stream = replica.stream(hosted, "A", 0)
-        assert stream is not None
-        sent = replica.decode(encode(frame.kind(sequence, 0, 1.0, "k", value, False)))
-        return hosted.apply(frame, sent, "A", stream)
-
-    assert apply(1, "one").value is None
-    assert apply(1, "again") is None
-    assert apply(3, "too early") is None
-    assert apply(2, "two").value == "one"
-    replica.hello("A", 8)  # another process: it counts anew
-    assert apply(1, "three").value == "two"
-    copy = Replica({"": Store()}, {}, None)  # type: ignore[arg-type]
-    copy.load(replica.save())
-    assert copy.hosted[""].digest() == hosted.digest()
-    assert copy.hosted[""].result_of(copy.hosted[""].streams[7][0], 2, frame).value == "one"

@@ -172,3 +172,39 @@ def test_a_shard_whose_last_holder_is_gone_is_lost_and_that_is_told() -> None:
                 await bank.join("A", contacts=contacts)
 
     run(test)
+
+
+def test_commands_together_in_a_group_whose_messages_go_to_all() -> None:
+    async def test() -> None:
+        name, found = new_name(), list[tuple[int, int]]()
+
+        async def one(me: str) -> None:
+            east, west = Accounts(), Accounts()
+            joining = ordercast.replicated.join(
+                name, {"east": east, "west": west}, members=["A", "B"], name=me, timeout=10
+            )
+            async with joining as members:
+                for _ in range(5):
+                    with members.together():
+                        calls = east.add("ann", -1), west.add("bob", 1)
+                    found.append((await calls[0], await calls[1]))
+                await west.until(lambda: west.get("bob") == 10)
+
+        await asyncio.gather(one("A"), one("B"))
+        assert sorted(found) == [(-number, number) for number in range(10, 0, -1)]
+
+    run(test)
+
+
+def test_commands_to_an_object_that_nobody_holds_any_more_fail_and_the_caller_goes_on() -> None:
+    async def test() -> None:
+        async with Bank() as bank:
+            east = bank.shards["C"]["east"]
+            for name in "BA":
+                await bank.leave(name)
+            await until(lambda: bank.members["C"].members == ("C",))
+            with pytest.raises(ordercast.Undelivered, match="none of A, B is a member now"):
+                await east.add("ann", 1)
+            assert await bank.shards["C"]["west"].add("bob", 1) == 1
+
+    run(test)

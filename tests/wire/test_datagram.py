@@ -46,7 +46,7 @@ def test_flags_and_senders_have_the_documented_numbers() -> None:
         (0, 0xC4, Rejection.NOT_ORDERCAST),
         (1, 0, Rejection.VERSION),
         (1, 2, Rejection.VERSION),
-        (2, 16, Rejection.VERSION),
+        (2, 32, Rejection.VERSION),
         (2, 128, Rejection.VERSION),
         (2, 1, Rejection.CIPHERTEXT),
     ],

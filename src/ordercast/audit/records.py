@@ -9,6 +9,7 @@ as sent by it, in the order of its sequence numbers.
 import json
 from collections.abc import Iterable
 from dataclasses import replace
+from itertools import zip_longest
 
 from ordercast.audit.logs import Moment, RunLogs, Sent
 from ordercast.audit.violations import Message
@@ -18,6 +19,8 @@ from ordercast.trace.schema import ABORTED, COMPLETE, CONFIG, NODE, NODES, RUN, 
 
 UNRECORDED = "unrecorded"
 """Of a run's row: the nodes without a complete record, one bit each."""
+NAMES = "names"
+"""Of a run's row: the names of its nodes, as far as any of its records has them."""
 
 
 def members_join(row: RunRow) -> bool:
@@ -45,12 +48,18 @@ def has_one_clock(row: RunRow) -> bool:
 def member_names(row: RunRow) -> tuple[str, ...]:
     """The names of a run's nodes, as its configuration has them; empty if it has none, as in a simulation.
 
-    The configuration is written when a record begins: nodes that joined later have no name in it, and stay E4, E5, ….
+    A record has the names of the nodes that it knows of: those that left before it began stay E4, E5, ….
     """
     names = _live(row).get("members")
     if not isinstance(names, list) or not 2 <= len(names) <= row[NODES]:
         return ()
     return (*map(str, names), *map(name_of, range(len(names), row[NODES])))
+
+
+def merged_names(some: tuple[str, ...], others: tuple[str, ...]) -> tuple[str, ...]:
+    """The names that any of two records has: those of members that joined later are in their own, and in later ones."""
+    pairs = enumerate(zip_longest(some, others))
+    return tuple(str(other if one in {None, name_of(node)} and other else one) for node, (one, other) in pairs)
 
 
 def incomplete_records(rows: Iterable[RunRow]) -> list[str]:
@@ -59,8 +68,8 @@ def incomplete_records(rows: Iterable[RunRow]) -> list[str]:
 
 
 def _sentence(row: RunRow, unrecorded: int) -> str:
-    names = member_names(row)
-    named = ", ".join(names[node] if names else name_of(node) for node in members(unrecorded))
+    names = row.get(NAMES) or member_names(row)
+    named = ", ".join(names[node] if node < len(names) else name_of(node) for node in members(unrecorded))
     return (
         f"run {row[RUN]}: the record of {named} is incomplete; audited as a member that stopped, "
         "by what it and the others recorded"

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 
-from ordercast.audit.records import UNRECORDED, members_join, unrecorded_in
+from ordercast.audit.records import NAMES, UNRECORDED, member_names, members_join, merged_names, unrecorded_in
 from ordercast.model.config import Rules
 from ordercast.model.errors import TraceError
 from ordercast.model.nodes import everybody
@@ -37,6 +37,7 @@ def runs_by_name(rows: Sequence[RunRow]) -> dict[str, RunRow]:
         known[ABORTED] = known[ABORTED] or row[ABORTED]
         known["sent"] = max(known["sent"], row["sent"], key=lambda sent: -1 if sent is None else sent)
         known[UNRECORDED] &= unrecorded_in(row)
+        known[NAMES] = merged_names(known.get(NAMES, ()), member_names(row))
     if rows and not runs:
         raise TraceError(f"all runs failed, so there is nothing to audit; the first error: {rows[0][ERROR]}")
     for row in runs.values():

@@ -29,6 +29,7 @@ _INTERRUPTED = 130  # typer's exit status for an interrupt, about which it print
 PANELS = {
     "Live groups": {
         "node": "Join a live group: send each line of standard input, print each message.",
+        "store": "Run a member of a replicated dictionary.",
         "members": "Ask a running group who its members are.",
         "log": "Look at a durable log: its segments, its damage, its messages.",
         "relay": "Relay the datagrams of a live group in one order, until interrupted.",
@@ -38,6 +39,7 @@ PANELS = {
     "Simulations, searches, audits": {
         "simulate": "Simulate one run and print its summary.",
         "audit": "Check that recorded traces keep the promises of their service.",
+        "view": "Look at traces in the browser: space-time, messages, latencies, violations.",
         "check": "Search every schedule of a small group for a counterexample.",
         "replay": "Run a recorded counterexample step by step.",
         "shrink": "Reduce a failing run to a small one and write it with a test.",

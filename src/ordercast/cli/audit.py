@@ -1,6 +1,5 @@
 """`ordercast audit`: whether traces keep the promises of their service."""
 
-from itertools import zip_longest
 from pathlib import Path
 from signal import SIGINT, SIGTERM, signal
 from threading import Event
@@ -11,6 +10,7 @@ import typer
 from ordercast.cli.shared.printing import counted
 from ordercast.cli.shared.progress import progress_bar
 from ordercast.cli.shared.spark_session import MASTER, pipeline_extra, spark_session
+from ordercast.cli.shared.viewing import serve, viewer_packages
 from ordercast.model.config import require
 from ordercast.model.errors import TraceError
 from ordercast.model.services import Service
@@ -49,17 +49,35 @@ def audit_command(
     checkpoint: Annotated[
         Path | None, typer.Option(help="With --follow: folder of its checkpoint (default: in the trace).")
     ] = None,
+    history: Annotated[
+        bool,
+        typer.Option(
+            "--history", help="The arguments are histories of replicated objects: check that they are linearizable."
+        ),
+    ] = False,
+    view: Annotated[
+        bool, typer.Option("--view", help="Show the witnesses in the browser, until interrupted; see `ordercast view`.")
+    ] = False,
+    open_browser: Annotated[
+        bool, typer.Option("--open/--no-open", help="With --view: open the browser, or only print the address.")
+    ] = True,
 ) -> None:
     """Check that recorded traces keep the promises of their service.
 
+    With --history the arguments are files, or folders of files, of `ordercast.replicated.History`.
     Exit 0: every property of the service holds; 1: one is violated, with witnesses; 2: unreadable input.
     """
     from rich.console import Console
 
+    if history:
+        require(not follow and service is None, "--history takes histories, which have no service and are not followed")
+        raise typer.Exit(0 if _audit_histories(folders, json, spark or master is not None, master) else 1)
     require(
         follow or (until_idle is None and checkpoint is None),
         "--until-idle and --checkpoint have no effect without --follow",
     )
+    require(not (view and follow), "--view and --follow cannot be given together; audit the complete trace with --view")
+    require(view or open_browser, "--no-open has no effect without --view")
     if follow:
         require(
             len(folders) == 1 and spark is not False,
@@ -82,7 +100,53 @@ def audit_command(
     if json is not None:
         _write(json, verdict, names)
     print_verdict(verdict, Console(), names)
+    if view:
+        _show(folders, verdict, open_browser=open_browser)
     raise typer.Exit(0 if verdict.holds else 1)
+
+
+def _audit_histories(paths: list[Path], json: Path | None, spark: bool, master: str | None) -> bool:
+    """Judges each key of each object alone, in this process or on Spark; whether all are linearizable."""
+    import msgspec
+
+    from ordercast.audit.linearizability import audit_history
+    from ordercast.trace.history import read_history
+
+    if spark:
+        with pipeline_extra():
+            from ordercast.pipeline.audit.histories import audit_histories
+        with spark_session(master) as session:
+            verdicts = audit_histories(session, paths)
+    else:
+        verdicts = audit_history([each for path in paths for each in read_history(path)])
+    wrong = [each for each in verdicts if not each.linearizable]
+    if json is not None:
+        write_atomically(json, msgspec.json.encode([each._asdict() for each in verdicts]))
+    operations = sum(each.operations for each in verdicts)
+    word = "linearizable" if not wrong else f"{counted(len(wrong), 'key')} not linearizable"
+    typer.echo(f"{counted(len(verdicts), 'key')}, {counted(operations, 'operation')}: {word}")
+    for each in wrong[:_SHOWN]:
+        where = " ".join(filter(None, (each.run and f"run {each.run},", each.object_name, each.key)))
+        typer.echo(
+            f"  {each.model} {where}: after {each.ordered} of {each.operations} operations none of these can follow:"
+        )
+        for done in each.witness[:_SHOWN]:
+            arguments = ", ".join(done.arguments)
+            typer.echo(f"    {done.process}: {done.kind}({arguments}) = {done.result or 'it did not return'}")
+    return not wrong
+
+
+def _show(folders: list[Path], verdict: "Verdict", *, open_browser: bool) -> None:
+    """The page at the first witness; at the first run if there is none."""
+    with viewer_packages():
+        from ordercast.viewer.rules import witnesses_in
+        from ordercast.viewer.traces import Traces
+
+        traces = Traces(folders)
+    witnesses = witnesses_in(verdict.as_document())
+    if not witnesses:
+        _note("no property is violated; the page shows the trace")
+    serve(traces, witnesses=witnesses, open_browser=open_browser)
 
 
 def _follow(
@@ -126,7 +190,7 @@ def _so_far(found: "list[Witness]") -> "Verdict":
 
 def _names_in(witnesses: "list[Witness]", folders: list[Path]) -> MemberNames:
     """The names of the members of each run of the witnesses that names its nodes, as live groups do."""
-    from ordercast.audit.records import member_names
+    from ordercast.audit.records import member_names, merged_names
     from ordercast.trace.reader import read_runs
     from ordercast.trace.schema import RUN
 
@@ -140,16 +204,8 @@ def _names_in(witnesses: "list[Witness]", folders: list[Path]) -> MemberNames:
     found: dict[str, tuple[str, ...]] = {}
     for row in rows:
         if row[RUN] in wanted and (names := member_names(row)):
-            found[row[RUN]] = _merged(found.get(row[RUN], ()), names)
+            found[row[RUN]] = merged_names(found.get(row[RUN], ()), names)
     return found
-
-
-def _merged(some: tuple[str, ...], others: tuple[str, ...]) -> tuple[str, ...]:
-    """The names that any of two records has: who joined later is named by its own, and by those that began after it."""
-    from ordercast.model.nodes import name_of
-
-    pairs = enumerate(zip_longest(some, others))
-    return tuple(str(other if one in {None, name_of(node)} and other else one) for node, (one, other) in pairs)
 
 
 def _line(witness: "Witness", names: MemberNames) -> str:

@@ -90,6 +90,10 @@ def check_command(
         ),
     ] = None,
     joins: Annotated[int, option(_VIEW_PANEL, "Nodes besides the group that join it.", least=0)] = 0,
+    returns: Annotated[
+        list[str] | None,
+        option(_VIEW_PANEL, "This member, such as E3, may crash and return under its name, as a new node; repeatable."),
+    ] = None,
     leaves: Annotated[int, option(_VIEW_PANEL, "Maximum number of members that leave.", least=0)] = 0,
     suspicions: Annotated[
         int, option(_VIEW_PANEL, "Maximum number of times that a member suspects another, rightly or not.", least=0)
@@ -146,7 +150,8 @@ def check_command(
         "patient": patient,
         "drained": drained,
     }
-    bounds |= {"joins": joins, "leaves": leaves, "suspicions": suspicions, "fires": tuple(fires or ())}
+    bounds |= {"joins": joins, "leaves": leaves, "suspicions": suspicions}
+    bounds |= {"returns": tuple(returns or ()), "fires": tuple(fires or ())}
     asked = bool(script or any(bounds.values()) or losses is not None or nodes is not None or liveness_goal is not None)
     require(views or not scenario_names, "--scenario needs --views")
     require(firings > 0 or not fires, "--fires has no effect without --firings: give the number of timers that fire")
@@ -213,9 +218,10 @@ def _scenario(
     lines = [line.strip() for text in script for line in text.split(";")]
     lines = ["" if line == SILENT else line for line in lines]
     require(not lines or any(lines), "--script: no node sends anything; give at least one message, such as 'a; b'")
-    joins = how["joins"]
+    joins = how["joins"] + len(how["returns"])
     require(
-        views or not (joins or how["leaves"] or how["suspicions"]), "--joins, --leaves and --suspicions need --views"
+        views or not (joins or how["leaves"] or how["suspicions"]),
+        "--joins, --returns, --leaves and --suspicions need --views",
     )
     size = nodes if nodes is not None else max(3, len(lines) - joins)
     require(2 <= size <= 16, f"--nodes must be 2 to 16, not {size}: larger groups have too many schedules to search")

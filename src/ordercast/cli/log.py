@@ -1,6 +1,7 @@
-"""`ordercast log`: looks at a durable log, verifies it, prints its messages."""
+"""`ordercast log`: looks at a durable log, verifies it, prints its messages, serves it to other machines."""
 
 import base64
+import os
 import sys
 import time
 from enum import Enum
@@ -23,6 +24,7 @@ class Action(Enum):
     SHOW = "show"
     CHECK = "check"
     CAT = "cat"
+    SERVE = "serve"
 
 
 def log_command(
@@ -30,7 +32,7 @@ def log_command(
         Action,
         typer.Argument(
             help="show: segments, positions and disk use; check: verify every byte; cat: print a line POSITION, tab, "
-            "SENDER, tab, TEXT for each message."
+            "SENDER, tab, TEXT for each message; serve: hand out its files over HTTP, until interrupted."
         ),
     ],
     folder: Annotated[Path, typer.Argument(help="Folder of the log.")],
@@ -41,17 +43,33 @@ def log_command(
         bool, typer.Option("--follow", help="cat: at the end, wait for more messages, until interrupted.")
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON; with cat, an object in each line.")] = False,
+    bind: Annotated[
+        str, typer.Option(help="serve: PORT or HOST:PORT to listen at; port 0 is any free port.")
+    ] = "127.0.0.1:7600",
+    token_file: Annotated[
+        Path | None,
+        typer.Option(
+            help="serve: file with the token that readers must show (Authorization: Bearer TOKEN). Default: the "
+            "variable ORDERCAST_LOG_TOKEN. Required unless HOST is this machine alone."
+        ),
+    ] = None,
+    certificate: Annotated[
+        Path | None, typer.Option(help="serve: PEM file with the certificate, and its private key, for HTTPS.")
+    ] = None,
 ) -> None:
     """Look at a durable log: its segments, its damage, its messages.
 
-    Nothing is changed, and the log may be written meanwhile: what is shown is on the disk. In a TEXT, bytes that are no
-    UTF-8 and line breaks are escaped by a backslash.
+    Nothing is changed, and the log may be written meanwhile: what is shown, or served, is on the disk. In a TEXT, bytes
+    that are no UTF-8 and line breaks are escaped by a backslash.
     Exit status 0: all that was read is whole; 1: something is missing or changed; 2: an argument is wrong, or there is
     no log in the folder.
     """
     require(action is Action.CAT or start is None, f"--from: {action.value} looks at the whole log; use cat")
     require(action is Action.CAT or not follow, f"--follow: {action.value} looks at the log as it is now; use cat")
-    if action is Action.CAT:
+    if action is Action.SERVE:
+        require(not json, "--json: serve prints nothing but its address")
+        _serve(folder, bind, token_file, certificate)
+    elif action is Action.CAT:
         _cat(folder, start, follow=follow, json=json)
     else:
         _report(folder, verify=action is Action.CHECK, json=json)
@@ -99,6 +117,40 @@ def _json_line(message: "Message") -> str:
         content = {"base64": base64.b64encode(message.payload).decode()}
     fields = {"position": message.position, "sender": message.sender, **content}
     return msgspec.json.encode({**fields, "priority": message.priority, "view": message.view}).decode() + "\n"
+
+
+def _serve(folder: Path, bind: str, token_file: Path | None, certificate: Path | None) -> None:
+    import ssl
+    from ipaddress import ip_address
+
+    from ordercast.cli.shared.log_server import LogServer
+    from ordercast.live.transport.addresses import LOOPBACK, Address, address_of
+    from ordercast.model.errors import ConfigError, reason_of
+
+    host, port = Address(LOOPBACK, int(bind)) if bind.isdecimal() else address_of(bind, any_port=True)
+    try:
+        token = token_file.read_text().strip() if token_file is not None else os.environ.get("ORDERCAST_LOG_TOKEN")
+        tls = None
+        if certificate is not None:
+            tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            tls.load_cert_chain(certificate)
+    except OSError as error:
+        raise ConfigError(f"cannot read the token or the certificate: {reason_of(error)}") from error
+    require(
+        bool(token) or ip_address(host).is_loopback,
+        f"{host} can be reached by others, who could read all messages: give --token-file, or ORDERCAST_LOG_TOKEN",
+    )
+    try:
+        server = LogServer(folder, (host, port), token or None, tls)
+    except OSError as error:
+        raise ConfigError(f"cannot listen at {bind}: {reason_of(error)}") from error
+    kind = "http" if tls is None else "https"
+    shown = f"[{host}]" if ":" in host else host
+    typer.echo(f"ordercast: serves {folder} at {kind}://{shown}:{server.server_address[1]}/log", err=True)
+    try:
+        server.serve_forever()
+    except KeyboardInterrupt:
+        server.server_close()
 
 
 def _report(folder: Path, *, verify: bool, json: bool) -> None:

@@ -93,6 +93,6 @@ def _table(members: tuple[FoundMember, ...]) -> Table:
     table = Table("place", "name", "address", "incarnation", "", box=None, pad_edge=False, padding=(0, 3, 0, 0))
     for member in members:
         words, colour = _PRESENCES[member.presence]
-        values = str(member.place), member.name or "?", member.address, member.incarnation or "?"
+        values = str(member.place), member.name or "unknown", member.address, member.incarnation or "unknown"
         table.add_row(*map(Text, values), Text(words, colour))  # as text: [fd00::1] is no markup
     return table

@@ -25,6 +25,7 @@ from ordercast.cli.shared.live_options import (
 )
 from ordercast.cli.shared.node_process import NodeProcess
 from ordercast.live.join import join
+from ordercast.live.log_settings import LogSettings
 from ordercast.live.settings import Settings
 from ordercast.live.transport.addresses import address_of
 from ordercast.model.config import require
@@ -157,6 +158,23 @@ def node_command(
         Literal["all", "deliveries"],
         typer.Option(help="What the trace in --record contains.", rich_help_panel=_OUTPUT_PANEL),
     ] = "all",
+    log: Annotated[
+        Path | None,
+        typer.Option(
+            help="Durable log of this member, in this folder: started again with the same arguments after whatever "
+            "happened, it goes on where the group was. All members have one, or none has.",
+            rich_help_panel=_OUTPUT_PANEL,
+        ),
+    ] = None,
+    force: Annotated[
+        bool,
+        typer.Option(
+            "--force",
+            help="With --log, after a failure of all members: go on without a majority of the last view. What only the "
+            "missing members had on their disks is lost.",
+            rich_help_panel=_OUTPUT_PANEL,
+        ),
+    ] = False,
     metrics: Annotated[
         str | None,
         typer.Option(help="PORT or HOST:PORT to serve Prometheus metrics at.", rich_help_panel=_OUTPUT_PANEL),
@@ -170,8 +188,10 @@ def node_command(
 
     Messages are printed as SENDER, a tab, TEXT. A line `@B,C text` goes to B and C only (orders partial and total),
     `!9 text` has priority 9 (order priority); after a backslash in front the rest is sent as it is. Each change of
-    membership is printed on standard error as `view NUMBER: A, B, D`. At the end of its input it stays until all
-    members of that time have received everything and have ended, too; with --leave it leaves, and the others go on.
+    membership is printed on standard error as `view NUMBER: A, B, D`. With --log it says on standard error with which
+    position it goes on; what was printed just before it was killed may be printed again. At the end of its input it
+    stays until all members of that time have received everything and have ended, too; with --leave it leaves, and the
+    others go on.
     Exit status 0: everything was delivered; 1: the group did not open, was aborted, or goes on without this member,
     which SIGINT and SIGTERM make leave; 2: an argument is wrong, or a line could not be sent.
     """
@@ -182,6 +202,8 @@ def node_command(
         "--size needs the name of this member, its address, and where members discover each other: give --name, "
         "--bind, such as 10.0.0.1:0, and --multicast, such as 239.7.7.7:7000",
     )
+    require(log is None or name is not None, "--log is that of one member: give --name")
+    require(log is not None or not force, "--force is about a log: give --log")
     asked = contacts_from(contacts) if contacts is not None else None
     require(
         asked is None or asked == LOCAL or bind is not None or all(address_of(each).is_loopback() for each in asked),
@@ -218,6 +240,7 @@ def node_command(
             record=record,
             record_detail=record_detail,
             busy_poll=busy_poll,
+            log=LogSettings(log, force=force) if log is not None else None,
             on_waiting=node.on_waiting,
         )
     if record is not None:

@@ -37,6 +37,9 @@ class Actions:
         for link, receiver in enumerate(space.links.receivers):
             self.of_node[receiver] |= self.of_link[link]
         self.independent_of = self._independent(space, set(firing), set(crashing), patient=patient)
+        for node, old in asked.returning.items():  # it returns only when the incarnation before has crashed
+            self.independent_of[crashing[old]] &= ~submitting[node]
+            self.independent_of[submitting[node]] &= ~crashing[old]
         """By action: those that its steps are independent of, as long as they send nothing."""
 
     def _independent(self, space: StateSpace, firing: set[int], crashing: set[int], *, patient: bool) -> dict[int, int]:

@@ -111,6 +111,6 @@ class Execution:
         self._counts[node] += 1
         self._number += 1
         for link in self.space.links.reached(node, output.to):
-            if not self.space.nodes.states[self.state[self.space.links.receivers[link]]].crashed:
+            if not self.space.nodes.is_deaf[self.state[self.space.links.receivers[link]]]:
                 self._in_flight[link].append(made)
         return made

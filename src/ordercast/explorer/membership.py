@@ -17,11 +17,15 @@ _BEATS = BEATS + 1  # with so many, failures are also noticed while somebody ask
 
 @dataclass(frozen=True)
 class MemberMachine:
-    """Makes the members of a group of a protocol; the first nodes, `founders` of them, found it, the others join."""
+    """Makes the members of a group of a protocol; the first nodes, `founders` of them, found it, the others join.
+
+    `returns`: nodes that are new incarnations of others, and of which.
+    """
 
     protocol: str
     founders: int
+    returns: tuple[tuple[int, int], ...] = ()
 
     def __call__(self, node: int, group: GroupConfig) -> Machine:
         """The member at a node."""
-        return by_node(self.protocol, self.founders, HASTY, beats=_BEATS)(node, group)
+        return by_node(self.protocol, self.founders, HASTY, self.returns, beats=_BEATS)(node, group)

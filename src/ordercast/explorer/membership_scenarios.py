@@ -10,7 +10,7 @@ from ordercast.explorer.scenarios import scenario
 from ordercast.model.runs import Channel
 
 FOUNDERS = 3
-_GATHER, _ROUND = "view.gather", "view.round"
+_GATHER, _ROUND, _APPLY = "view.gather", "view.round", "join.apply"
 
 
 @dataclass(frozen=True)
@@ -24,6 +24,17 @@ class MembershipScenario:
 
 def _of(about: str, **how: Any) -> MembershipScenario:
     return MembershipScenario(about, MappingProxyType(how))
+
+
+def _return(name: str, notices: str, who: str) -> MembershipScenario:
+    return _of(
+        f"{who} crashes, and returns under its old name; {notices} suspects it",
+        returns=(name,),
+        suspicions=1,
+        suspects=(f"{notices} suspects {name}",),
+        firings=1,
+        fires=(_APPLY,),
+    )
 
 
 SCENARIOS: Mapping[str, MembershipScenario] = MappingProxyType(
@@ -45,6 +56,9 @@ SCENARIOS: Mapping[str, MembershipScenario] = MappingProxyType(
         "join": _of("a node joins", joins=1, firings=1, fires=(_GATHER,)),
         "join-loss": _of("a node joins, and one unit is lost", joins=1, losses=1, firings=1, fires=(_GATHER,)),
         "join-crash": _of("a node joins, and one crashes", joins=1, crashes=1, firings=1, fires=(_GATHER,)),
+        "return": _return("E3", "E1", "a member"),
+        "return-sender": _return("E2", "E1", "the one that sends"),
+        "return-coordinator": _return("E1", "E2", "the one that would coordinate"),
     }
 )
 """By name. In all of them E2 sends one message to all. Detection of crashes without a suspicion, repetitions and
@@ -56,5 +70,5 @@ def membership_scenario(protocol: str, name: str, **group: Any) -> Scenario:
     how = dict(SCENARIOS[name].how)
     if protocol == "sequencer":
         group = {"resilience": 1, "channel": Channel.MANY, **group}
-    lines = ["", "a", *[""] * (FOUNDERS - 2 + how.get("joins", 0))]
+    lines = ["", "a", *[""] * (FOUNDERS - 2 + how.get("joins", 0) + len(how.get("returns", ())))]
     return scenario(protocol, lines, views=True, **how, **group)

@@ -80,6 +80,8 @@ class NodeStates:
         self.reached: list[tuple[int, int, int, int]] = []
         """By state: the items that reached each level; a copy for speed."""
         self.can_submit: list[bool] = []
+        self.is_deaf: list[bool] = []
+        """By state: the node has crashed, or has not joined yet: what is sent to it is lost."""
         self.records: list[int] = []
         """With membership, by state: a number for what the node delivered and acknowledged, and in which views."""
         self._records: dict[object, int] = {}
@@ -154,6 +156,7 @@ class NodeStates:
             self.early_timers.append(tuple(self._timers[name] for name in state.timers if name in fires))
             self.reached.append(state.reached)
             self.can_submit.append(state.submitted < len(self._scenario.scripts[state.node]))
+            self.is_deaf.append(state.crashed or state.submitted == JOINS)
             if self._scenario.group.views:
                 acknowledged = state.reached[Level.ACKNOWLEDGED]
                 record = (state.node, state.views, state.log, state.delivered, acknowledged, state.departed)

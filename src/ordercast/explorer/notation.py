@@ -9,6 +9,7 @@
     E1 suspects E2
     E3 leaves
     E4 joins
+    E5 returns as E2
 
 E1#0 is the first transmission of E1 in this schedule, and the words after it say what it carries. So a line does not
 depend on how states, units and timers are numbered, and can be parsed: it is the enabled step that has this text.
@@ -74,7 +75,8 @@ def format_step(execution: Execution, step: int) -> str:
         case StepKind.LEAVE:
             what = "leaves"
         case _ if here.submitted == JOINS:
-            what = "joins"
+            old = space.scenario.returning.get(place)
+            what = "joins" if old is None else f"returns as {name_of(old)}"
         case _:
             mine = [item for item in space.scenario.items if item.source == place]
             what = f"sends {mine[here.submitted]}"

@@ -16,17 +16,20 @@ node.
 
 A step t is *dependent* on an action if
 
-- both belong to the machine of one node; or both to one link; or one of them is the crash of the node of the other;
+- both belong to the machine of one node; or both to one link; or one of them is the crash of the node of the other, or
+  of the incarnation whose return the other is;
 - t sends into the link of the action, and the link was empty, or has no order: then it offers a new step;
 - t sends, and so do steps of the action, on a channel of one order;
+- one of them is the first step of a node that joins, and the other sends: what is sent to that node before is lost;
 - units may yet be duplicated behind all that is in flight, and one of the two does this, the other sends into the link;
 - timers wait until no unit is in flight, and one of the two fires: it depends on everything;
 - only survivors are checked, and t delivers, or changes who survives otherwise than by a crash.
 
 **Persistent sets.** Near its end a schedule consists of receipts that cause no sending. What a node can do on its own,
 while no other node takes a step, is its *local future*: it follows from its own state, the queues to it, and the
-budget of faults that is left, and is computed once for each such combination. In a state s let T be all steps of a
-node r. Only T is explored if
+budget of faults that is left, and is computed once for each such combination. (A node that may yet return, when another
+one has crashed, counts as one that sends, and its return is no key step.) In a state s let T be all steps of a node r.
+Only T is explored if
 
 1. in their local futures no node other than r ever sends: nothing new arrives at r before r acts;
 2. T has a *key* step that is awake: a submission of r, or a receipt at r in which it sends nothing;
@@ -76,8 +79,9 @@ from typing import Protocol
 
 from ordercast.explorer.actions import Actions
 from ordercast.explorer.links import EMPTY
+from ordercast.explorer.node_state import JOINS
 from ordercast.explorer.node_states import Effect
-from ordercast.explorer.state_space import KIND, WHERE, State, StateSpace, StepKind
+from ordercast.explorer.state_space import KIND, KIND_BITS, WHERE, State, StateSpace, StepKind
 from ordercast.model.config import require
 from ordercast.model.runs import Channel
 
@@ -144,6 +148,7 @@ class Reduction:
         self._claims_levels = promise.ladder or promise.views
         self._checks_survivors = promise.views and not promise.uniform
         self._items = len(space.scenario.items)
+        self._joiners = range(space.scenario.founders(), size) if space.scenario.group.views else range(0)
         self._one, self._bags = (space.scenario.channel is channel for channel in (Channel.ONE, Channel.ANY))
         self._patient = space.scenario.patient
         receivers = enumerate(space.links.receivers)
@@ -177,13 +182,24 @@ class Reduction:
                         sleep_set &= ~actions.of_link[link]
                     elif again:
                         sleep_set &= ~actions.faults[link]
-            if self._one and sleep_set:
+            sleep_set &= ~self._joining(state)
+            if (self._one or self._is_first(state, step)) and sleep_set:
                 sleep_set &= ~self._sending(state)
         if self._checks_survivors and sleep_set:
             node = space.nodes.states[effect.next].node
             if self._changes_survivors(state[node], effect.next):
                 return 0
         return sleep_set
+
+    def _joining(self, state: State) -> int:
+        """The actions of nodes that have not joined yet."""
+        states, of_step = self._space.nodes.states, self._actions.of_step
+        waiting = [node for node in self._joiners if states[state[node]].submitted == JOINS]
+        return sum(of_step[StepKind.SUBMIT | node << KIND_BITS] for node in waiting)
+
+    def _is_first(self, state: State, step: int) -> bool:
+        """With it a node joins."""
+        return step & KIND == StepKind.SUBMIT and bool(self._actions.of_step[step & WHERE] & self._joining(state))
 
     def _sending(self, state: State) -> int:
         """The actions of which a step would send."""
@@ -228,6 +244,10 @@ class Reduction:
         known = self._known[node].get(key)
         if known is None:
             known = self._known[node][key] = LocalFuture()  # found by a step that leads back to the same state
+            if node in self._space.scenario.returning and self._space.nodes.states[state[node]].submitted == JOINS:
+                known.sends = True  # when another node has crashed, which is not known here
+                known.sending = self._actions.of_step[StepKind.SUBMIT | node << KIND_BITS]
+                return known
             for step in self._space.steps(state):
                 action = self._actions.of_step[step & WHERE]
                 if action & self._actions.of_node[node]:

@@ -1,7 +1,7 @@
 """A scenario: a group of machines, what their applications send, what is promised, and the budget of faults."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -121,7 +121,10 @@ class Scenario:
     leaves: int = 0
     """With membership: members that leave."""
     joins: int = 0
-    """With membership: the last nodes, so many of them, found the group not, but join it."""
+    """With membership: nodes behind the founders, so many of them, found the group not, but join it."""
+    returns: tuple[str, ...] = ()
+    """With membership: founders, such as "E3", that may crash (besides `crashes`) and then return under their names:
+    the last nodes are their new incarnations, in this order."""
     rounds: int = 40
     """Rounds of timers within which a fair continuation must reach the goal."""
 
@@ -131,10 +134,22 @@ class Scenario:
         for name in ("suspicions", "leaves", "joins"):
             require(self.group.views or not getattr(self, name), f"`{name}` needs a group with views (--views)")
         require(self.joins < self.group.nodes, f"`joins` must be less than the number of nodes, not {self.joins}")
+        require(self.group.views or not self.returns, "`returns` needs a group with views (--views)")
+        names = [name_of(node) for node in range(self.founders())]
+        for name in self.returns:
+            require(
+                name in names and self.returns.count(name) == 1,
+                f"`returns` names founders, each once, such as {names[-1] if names else 'E1'!r}, not {name!r}",
+            )
 
     def founders(self) -> int:
         """The nodes that found the group: the first ones."""
-        return self.group.nodes - self.joins
+        return self.group.nodes - self.joins - len(self.returns)
+
+    @cached_property
+    def returning(self) -> dict[int, int]:
+        """Nodes that are new incarnations, and of which nodes."""
+        return dict(returning(self.returns, self.group.nodes))
 
     @cached_property
     def items(self) -> tuple["Item", ...]:
@@ -184,6 +199,12 @@ class Scenario:
         made: Any = self.machine(0, self.group)
         echo: Echo = made.echo
         return echo
+
+
+def returning(names: Sequence[str], nodes: int) -> tuple[tuple[int, int], ...]:
+    """The new incarnations of nodes with these names, the last ones of so many nodes, and which these are."""
+    known = {name_of(node): node for node in range(nodes)}
+    return tuple((nodes - len(names) + at, known.get(name, -1)) for at, name in enumerate(names))
 
 
 def unit_name(unit: Unit) -> str:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from ordercast.explorer.membership import MemberMachine
-from ordercast.explorer.scenario import Promise, Scenario, scripts
+from ordercast.explorer.scenario import Promise, Scenario, returning, scripts
 from ordercast.model.config import GroupConfig, PriorityConfig, RecoveryPolicy, Rules, SequencerConfig, require
 from ordercast.model.nodes import everybody
 from ordercast.protocols.registry import machine_class
@@ -33,8 +33,9 @@ _PROMISES: dict[tuple[str, Rules], Promise] = {
 }
 
 _TO_ANY_SUBSET = {"spo", "st"}
-_GROUP = {"window", "quota", "infer_losses", "first_seq", "log_limit", "recovery", "polls_to_abort", "paper", "views"}
-_SEQUENCER = {"history", "resilience", "direct_from", "suspect_after"}
+_GROUP = {"window", "quota", "infer_losses", "first_seq", "log_limit", "recovery", "polls_late", "polls_to_abort"}
+_GROUP |= {"paper", "views"}
+_SEQUENCER = {"history", "history_bytes", "resilience", "direct_from", "suspect_after"}
 _ROUNDS_OF_VIEWS = 200
 _NUMBERED = re.compile(r"\b([a-z]+)(\d+)\b(?!\[)")
 
@@ -73,8 +74,10 @@ def scenario(
         promised = replace(promised, liveness_goal=how.pop("liveness_goal"))
     asked = {"machine": kind, "channel": kind.needs, **how}
     if group.views:
-        founders = len(lines) - how.get("joins", 0)
-        asked = {"machine": MemberMachine(protocol, founders), "channel": kind.needs, "rounds": _ROUNDS_OF_VIEWS, **how}
+        back: tuple[str, ...] = how.get("returns", ())
+        founders = len(lines) - how.get("joins", 0) - len(back)
+        member = MemberMachine(protocol, founders, returning(back, len(lines)))
+        asked = {"machine": member, "channel": kind.needs, "rounds": _ROUNDS_OF_VIEWS, **how}
     return Scenario(group=group, scripts=sends, promise=promised, **asked)
 
 

@@ -42,7 +42,7 @@ import msgspec
 
 from ordercast.explorer.membership import MemberMachine
 from ordercast.explorer.notation import parse_schedule
-from ordercast.explorer.scenario import Promise, Scenario, format_script, scripts
+from ordercast.explorer.scenario import Promise, Scenario, format_script, returning, scripts
 from ordercast.explorer.state_space import StateSpace
 from ordercast.model.config import ConfigValue, GroupConfig, Rules, require
 from ordercast.model.errors import ConfigError, reason_of
@@ -94,6 +94,7 @@ class _Scenario(ConfigValue, frozen=True, kw_only=True):
     suspicions: int = 0
     leaves: int = 0
     joins: int = 0
+    returns: tuple[str, ...] = ()
     fires: tuple[str, ...] = ()
     suspects: tuple[str, ...] = ()
     rounds: int = 40
@@ -165,7 +166,8 @@ def schedule_of(document: Mapping[str, Any]) -> ScheduleFile:
     group = converted(settings, GroupConfig, _PAGE, "group")
     machine: MachineClass = machine_class(asked.protocol, asked.rules)
     if group.views:
-        machine = MemberMachine(asked.protocol, group.nodes - asked.joins)
+        founders = group.nodes - asked.joins - len(asked.returns)
+        machine = MemberMachine(asked.protocol, founders, returning(asked.returns, group.nodes))
     scenario = Scenario(
         machine=machine,
         group=group,

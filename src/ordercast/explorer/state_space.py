@@ -114,7 +114,15 @@ class StateSpace:
             found = [_RECEIVE | link << KIND_BITS for link in busy]
         can_submit = self.nodes.can_submit
         found += [_SUBMIT | node << KIND_BITS for node in range(self.size) if can_submit[state[node]]]
+        if self.scenario.returns:
+            found = [step for step in found if not self._is_early(state, step)]
         return self._promptly(state, found) if self.links.loop_backs else found
+
+    def _is_early(self, state: State, step: int) -> bool:
+        """A node would return whose incarnation before has not crashed."""
+        node = (step & WHERE) >> KIND_BITS
+        old = self.scenario.returning.get(node) if step & KIND == _SUBMIT else None
+        return old is not None and not self.nodes.states[state[old]].crashed
 
     def echoes(self, state: State, node: int) -> list[int]:
         """The receipt of a node's own unit, which it must take before any other step."""
@@ -141,10 +149,9 @@ class StateSpace:
         if state[self.firings] and not (busy and self.scenario.patient):
             for node in range(self.size):
                 found += [fire_step(node, timer) for timer in self.nodes.early_timers[state[node]]]
-        if state[self.crashes]:
-            found += [
-                _CRASH | node << KIND_BITS for node in range(self.size) if not self.nodes.states[state[node]].crashed
-            ]
+        if state[self.crashes] or self.scenario.returns:
+            able = range(self.size) if state[self.crashes] else self.scenario.returning.values()
+            found += [_CRASH | node << KIND_BITS for node in able if not self.nodes.states[state[node]].crashed]
         if state[self.suspicions] or state[self.leaves]:
             found += self._membership_steps(state)
         if self.scenario.drained:
@@ -234,7 +241,7 @@ class StateSpace:
             longer = self.queues.longer
             for unit, links in effect.sends:
                 for link in links:
-                    if not self.nodes.states[after[self.links.receivers[link]]].crashed:
+                    if not self.nodes.is_deaf[after[self.links.receivers[link]]]:
                         place = self.first_link + link
                         after[place] = longer(after[place], unit)
         return tuple(after), effect
@@ -242,7 +249,7 @@ class StateSpace:
     def _environment(self, state: State, kind: StepKind, place: int, which: int) -> State:
         after = list(state)
         if kind is StepKind.CRASH:
-            after[self.crashes] -= 1
+            after[self.crashes] -= place not in self.scenario.returning.values()
             after[place] = self.nodes.crashed(state[place])
             for link, receiver in enumerate(self.links.receivers):
                 if receiver == place:

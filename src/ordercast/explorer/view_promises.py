@@ -4,7 +4,7 @@ Let D(p, k) be what p delivered in view k. Member q *closes* k when it enters vi
 Of any two nodes p and q, failed and excluded ones included, the following holds at all times, and once it does not hold
 it never does again, so that the order in which nodes come to it does not matter:
 
-- views of one number have the same members, in the same places;
+- views of one number have the same members, in the same places, and no two incarnations of one process;
 - m in D(p, k): its source is in view k, and no node delivers m in another view;
 - m in D(p, k), and q, a destination of m in view k, closes k: m in D(q, k). Where agreement is not uniform (a sequencer
   with little resilience), p must close k as well;
@@ -74,6 +74,9 @@ class ViewPromises:
         for part in parts:
             if part.members != first.members:
                 return f"view {part.number} has {_names(first)}, and {_names(part)}"
+            for node, old in self._scenario.returning.items():
+                if node in part.members and old in part.members:
+                    return f"view {part.number} has two incarnations of {name_of(old)}: {_names(part)}"
             for number in members(part.delivered):
                 if self._items[number].source not in part.members:
                     return f"{self._what(number, part)}, and its source is no member"
@@ -153,6 +156,9 @@ class ViewPromises:
     def _joining(self, nodes: Sequence[NodeState]) -> str:
         ever = {node for here in nodes for view in here.views for node in view.members}
         for here in nodes:
+            old = self._scenario.returning.get(here.node)
+            if old is not None and not nodes[old].crashed:
+                continue
             if not here.views and not here.crashed and not (here.left and here.node in ever):
                 return f"{name_of(here.node)} never joins the group"
         return ""

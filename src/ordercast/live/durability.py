@@ -42,6 +42,10 @@ class Durability:
         self._positions = {node: at for node, at in self._positions.items() if node in nodes}
         self._update()
 
+    def begin_anew(self) -> None:
+        """The group began anew: its nodes are others."""
+        self._positions = {}
+
     def told(self, node: int, position: int) -> None:
         """The disk of a member has everything below this position."""
         if position > self._positions.get(node, 0) and node in self._nodes:

@@ -101,6 +101,11 @@ class Group:
         """
         return self._view.members
 
+    @property
+    def starts_at(self) -> int:
+        """The position of the first message that the application is handed, if it goes on with its log; else 0."""
+        return self._member.state.starts_at
+
     def stats(self) -> Stats:
         """Counters and sizes of this member; also after the end."""
         return stats_of(self._member, self.name)
@@ -265,6 +270,7 @@ class Group:
         while not self._unread:
             found = inbox.take()
             if found is None:
+                self._member.state.read_all()
                 await inbox.wait()
             elif isinstance(found, list):
                 found.reverse()

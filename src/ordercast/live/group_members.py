@@ -52,7 +52,7 @@ class FoundMember(msgspec.Struct, frozen=True):
     place: int
     """In the view; 0 is the oldest member."""
     name: str | None
-    """None: it does not answer."""
+    """None: it does not answer, and the others run a version of ordercast that does not name it."""
     address: str
     incarnation: str | None
     """Another one after each start; in hexadecimal digits."""
@@ -176,9 +176,7 @@ class _Question:
             self._complete.set()
 
     def _found(self, latest: Found) -> FoundGroup:
-        members = tuple(
-            self._member(place, address_of(text), latest.view) for place, text in enumerate(latest.addresses)
-        )
+        members = tuple(self._member(place, address_of(text), latest) for place, text in enumerate(latest.addresses))
         return FoundGroup(
             group=self._group,
             order=_order_of(latest),
@@ -187,11 +185,13 @@ class _Question:
             members=members,
         )
 
-    def _member(self, place: int, address: Address, view: int) -> FoundMember:
+    def _member(self, place: int, address: Address, latest: Found) -> FoundMember:
         unit = self._answers.get(address)
         if unit is None:
-            return FoundMember(place, None, str(address), None, Presence.SILENT)
-        presence = Presence.BEHIND if unit.view < view else Presence.BLOCKED if unit.blocked else Presence.PRESENT
+            name = latest.names[place] if latest.names else None
+            return FoundMember(place, name, str(address), None, Presence.SILENT)
+        presence = Presence.BLOCKED if unit.blocked else Presence.PRESENT
+        presence = Presence.BEHIND if unit.view < latest.view else presence
         return FoundMember(place, unit.member.name, str(address), f"{unit.member.number:016x}", presence)
 
     def _why_not(self, timeout: float) -> str:

@@ -8,7 +8,7 @@ import asyncio
 import logging
 import secrets
 import time
-from collections import Counter
+from collections import Counter, deque
 from dataclasses import replace
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
@@ -29,17 +29,23 @@ from ordercast.live.transport.endpoint import Endpoint
 from ordercast.live.transport.sockets import enable_multicast_sending, open_multicast, open_socket
 from ordercast.live.transport.transport import Transport, has_addresses, is_address
 from ordercast.live.waiting import describe_rejections, notify_if_slow
-from ordercast.model.config import SECOND, Rules
+from ordercast.model.config import SECOND
 from ordercast.model.errors import ConfigError, JoinError
-from ordercast.model.runs import Channel
 from ordercast.protocols.membership.joiner import Joiner
 from ordercast.protocols.membership.units import CONTROL_UNITS, Found, OutsideUnit, Welcome
 from ordercast.protocols.membership.view import Incarnation, MembershipConfig
-from ordercast.protocols.registry import machine_class
 from ordercast.wire.checks import is_valid_outside
 from ordercast.wire.codec import Codec, Malformed
 from ordercast.wire.control import CONTROL
-from ordercast.wire.datagram import HANDSHAKE, UNKNOWN, Rejection, pack_records, unpack_records
+from ordercast.wire.datagram import (
+    FLAGS_AT,
+    HANDSHAKE,
+    HEADER,
+    UNKNOWN,
+    Rejection,
+    pack_records,
+    unpack_records,
+)
 from ordercast.wire.outside import Outside
 from ordercast.wire.seal import Seal, seal_for
 
@@ -48,6 +54,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("ordercast.join")
 _LOOK_AGAIN = 0.1  # seconds
+_MAX_EARLY = 256  # datagrams: what is lost is sent again
 
 
 async def join_open_group(options: JoinOptions, log: "MemberLog | None" = None) -> Group:
@@ -144,6 +151,8 @@ class _Search:
         )
         self.host = JoinerHost(joiner, self._send, self)
         self._tag, self._counter = secrets.randbits(64), 0
+        self.early: deque[bytes] = deque(maxlen=_MAX_EARLY)
+        """Datagrams that members sent to this one as a member, before it knows that it is one."""
         self._welcome: asyncio.Future[Welcome] = asyncio.get_running_loop().create_future()
         self._dropped: Counter[str] = Counter()
 
@@ -195,6 +204,9 @@ class _Search:
         self.endpoint.send(datagram, seen_from(self.own, address_of(address)))
 
     def _receive(self, data: bytes | memoryview) -> None:
+        if self.host.has_applied and len(data) >= HEADER.size and not data[FLAGS_AT] & HANDSHAKE:
+            self.early.append(bytes(data))  # it is opened once, in the view
+            return
         datagram = self._seal.open(data)
         if isinstance(datagram, Rejection):
             self._dropped[datagram] += 1
@@ -215,6 +227,8 @@ class _Search:
             and has_addresses(message.unit)
         ):
             self.host.receive(message.unit, message.address)
+            if self._options.log is not None and isinstance(message.unit, Found) and self.host.is_cut_off:
+                self._fail(JoinError(f"{message.unit.member.name} does not reach enough others to take anybody in"))
 
     # --- what becomes of it (joiner_host.JoinerOwner) ---
 
@@ -224,10 +238,16 @@ class _Search:
         try:
             terms = read_terms(found.terms)
             self._require_state(terms.parameters)
+            self._require_log(terms.parameters)
             if options.settings is not None:
                 nodes, loopback = terms.parameters.config.nodes, self.own.is_loopback()
                 has_state = options.state is not None
-                own = parameters_for(options.settings, nodes, loopback=loopback, has_state=has_state)
+                own = parameters_for(
+                    *(options.settings, nodes),
+                    loopback=loopback,
+                    has_state=has_state,
+                    has_log=options.log is not None,
+                )
                 require_equal(own, str(options.name), terms.parameters)
             if self.terms is None:
                 self._adapt(terms)
@@ -247,6 +267,19 @@ class _Search:
             raise JoinError(
                 f"the members of the group {options.group} have no state to give, and {options.name} expects one: join "
                 "without state=, or open the group with state= at all members"
+            )
+
+    def _require_log(self, group: Parameters) -> None:
+        options = self._options
+        if group.has_log and options.log is None:
+            raise JoinError(
+                f"the members of the group {options.group} have durable logs, and {options.name} has none: join with "
+                "log= and a folder of its own"
+            )
+        if options.log is not None and not group.has_log:
+            raise JoinError(
+                f"the members of the group {options.group} have no durable logs: join without log=, or open the group "
+                "with log= at all members"
             )
 
     def _adapt(self, terms: GroupTerms) -> None:
@@ -286,22 +319,22 @@ def _member(options: JoinOptions, search: _Search, welcome: Welcome, seal: Seal,
         *(search.me.name, welcome.view.nodes[place], welcome.view),
         SessionConfig.for_failure_timeout(parameters.failure_timeout, handshake_timeout=int(options.timeout * SECOND)),
     )
-    relayed = machine_class(parameters.protocol, Rules.SOUND).needs is Channel.ONE
     own_relay = seen_from(own, address_of(parameters.relay)) if parameters.relay else None
     member = Member(
         *((search.me.name, own), parameters, transport, session),
-        relay_for(own_relay, seal, search.endpoint) if relayed else None,
+        relay_for(parameters, own_relay, seal, search.endpoint),
         recorder_for(options),
         group=options.group,
         busy_poll=options.busy_poll,
         rejoin=options.rejoin,
-        state=state_of(options),
+        state=state_of(options, log),
         log=log,
     )
     if options.on_view is not None:
         member.membership.on_view = options.on_view
     member.begin(secrets.randbits(64) or 1)
     member.enter(search.me, welcome, terms, search.host.round_trip)
+    transport.receive_early(search.early)
     return member
 
 

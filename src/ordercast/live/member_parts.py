@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING
 
 from ordercast.live.group import Group
 from ordercast.live.host.member import Member
+from ordercast.live.host.parameters import Parameters
 from ordercast.live.host.recording import NewRecorder, no_recorder
 from ordercast.live.host.state_transfer import StateOptions
 from ordercast.live.join_options import JoinOptions
 from ordercast.live.local_groups import register
+from ordercast.live.settings import RELAYED_PROTOCOLS
 from ordercast.live.transport.addresses import Address
 from ordercast.live.transport.endpoint import Endpoint
 from ordercast.live.transport.relay import Relay
@@ -61,15 +63,27 @@ async def log_of(options: JoinOptions) -> "MemberLog | None":
     return log
 
 
-def state_of(options: JoinOptions) -> StateOptions | None:
-    """The application's state, if it has one."""
-    if options.state is None:
+def state_of(options: JoinOptions, log: "MemberLog | None") -> StateOptions | None:
+    """The application's state, and the log, if it has any."""
+    if options.state is None and log is None:
         return None
-    return StateOptions(options.state, options.state_timeout, options.timeout, options.keys)
+    exchange = None
+    if log is not None:
+        from ordercast.live.host.durable.exchange import LogExchange  # noqa: PLC0415 (as above)
+
+        exchange = LogExchange(log, options.state)
+    return StateOptions(options.state, options.state_timeout, options.timeout, options.keys, exchange)
 
 
-def relay_for(address: Address | None, seal: Seal, endpoint: Endpoint) -> Callable[[], Relay] | Address:
-    """The relay: a process of its own, or made by whoever is the first member of a view."""
+def relay_for(
+    parameters: Parameters, address: Address | None, seal: Seal, endpoint: Endpoint
+) -> Callable[[], Relay] | Address | None:
+    """The relay: a process of its own, or made by whoever is the first member of a view; None: there is none.
+
+    Where only acknowledgments go by it, multicast does without.
+    """
+    if not (parameters.protocol in RELAYED_PROTOCOLS or (parameters.gathers and not parameters.multicast)):
+        return None
     if address is not None:
         return address
     return lambda: Relay(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from ordercast.live.group import Group
 from ordercast.live.host.discovery_host import DiscoveryHost, new_discovery
 from ordercast.live.host.member import Member
+from ordercast.live.host.parameters import Parameters
 from ordercast.live.host.recording import require_writable
 from ordercast.live.host.running_group import GroupIsOpenError, RunningGroup
 from ordercast.live.join_open_group import join_open_group
@@ -30,7 +31,6 @@ from ordercast.live.transport.transport import Transport
 from ordercast.live.waiting import describe_missing, describe_rejections, notify_if_slow
 from ordercast.model.config import SECOND, Rules
 from ordercast.model.errors import ConfigError, JoinError
-from ordercast.model.runs import Channel
 from ordercast.protocols.membership.units import CONTROL_UNITS
 from ordercast.protocols.registry import flush_class, machine_class
 from ordercast.wire.codec import Codec
@@ -40,6 +40,7 @@ from ordercast.wire.seal import Seal, seal_for
 
 if TYPE_CHECKING:
     from ordercast.live.host.durable.member_log import MemberLog
+    from ordercast.live.host.durable.standing import Plan
 
 _log = logging.getLogger("ordercast.join")
 
@@ -74,6 +75,8 @@ async def open_group(options: JoinOptions) -> Group:
 
 
 async def _open_or_join(options: JoinOptions, log: "MemberLog | None") -> Group:
+    if log is not None and log.standing is not None:
+        return await _go_on(options, log)
     if options.contacts is not None:
         return await join_open_group(options, log)
     begun = time.monotonic()
@@ -86,8 +89,32 @@ async def _open_or_join(options: JoinOptions, log: "MemberLog | None") -> Group:
         return await join_open_group(running, log)
 
 
-async def open_with_others(options: JoinOptions, log: "MemberLog | None") -> Group:
-    """Binds, and returns when all members have joined; raises `JoinError` if they do not."""
+async def _go_on(options: JoinOptions, log: "MemberLog") -> Group:
+    """Was a member before: joins the group if it is running, else begins it anew together with the others."""
+    from ordercast.live.restart import find_or_restart  # noqa: PLC0415 (only those with a log need it)
+
+    begun, why = time.monotonic(), ""
+    while (left := options.timeout - (time.monotonic() - begun)) > 0:
+        found = await find_or_restart(replace(options, timeout=left), log, why)
+        attempt = replace(found.options, timeout=min(max(left, MIN_TIMEOUT), found.patience))
+        try:
+            if found.plan is None:
+                return await join_open_group(attempt, log)
+            return await open_with_others(attempt, log, found.plan)
+        except GroupIsOpenError:
+            continue
+        except JoinError as error:
+            why = str(error)
+            if "does not take" in why or found.is_final(error):
+                raise
+    raise JoinError(why or f"{options.name} could not join {options.group} within {options.timeout:g} s")
+
+
+async def open_with_others(options: JoinOptions, log: "MemberLog | None", plan: "Plan | None" = None) -> Group:
+    """Binds, and returns when all members have joined; raises `JoinError` if they do not.
+
+    `plan`: the group begins anew, from the logs of its members.
+    """
     begun = time.monotonic()
     seal, codec = (
         seal_for(options.group, options.keys),
@@ -109,7 +136,7 @@ async def open_with_others(options: JoinOptions, log: "MemberLog | None") -> Gro
             members = {name: seen_from(options.bind, each) for name, each in members_of(options.group, found).items()}
             options = replace(options, members=members)
             me = list(options.members).index(str(options.name))
-        member, transport, handshake = _member(options, me, endpoint, seal, codec, discovery, log=log)
+        member, transport, handshake = _member(options, me, endpoint, seal, codec, discovery, log=log, plan=plan)
     except BaseException:
         if discovery is not None:
             discovery.stop()
@@ -137,6 +164,8 @@ async def open_with_others(options: JoinOptions, log: "MemberLog | None") -> Gro
         member.give_up(f"{member.name} was interrupted while joining")
         member.leave()
         raise
+    if plan is not None:
+        await member.state.go_on(plan.position)
     note_address(options.group, member)
     seconds = time.monotonic() - begun
     _log.info("%s is in %s after %.3f s", member.name, options.group, seconds, extra={**fields, "seconds": seconds})
@@ -167,6 +196,7 @@ def _member(  # noqa: PLR0913 (what a member needs)
     discovery: DiscoveryHost | None,
     *,
     log: "MemberLog | None",
+    plan: "Plan | None",
 ) -> tuple[Member, Transport, Handshake]:
     """The member, which begins to look for the others, and the parts that know how far that is."""
     parameters, names = options.parameters, tuple(options.members)
@@ -175,30 +205,31 @@ def _member(  # noqa: PLR0913 (what a member needs)
     if discovery is not None:
         transport.answer_discovery = discovery.receive
     incarnation = secrets.randbits(64) or 1
-    machine = machine_class(parameters.protocol, Rules.SOUND)
     session = Session(
         me,
         names,
         Identity(incarnation=incarnation, first_seq=secrets.randbelow(_FIRST_NUMBERS)),
-        encode_parameters(options.group, names, parameters.compared()),
+        encode_parameters(options.group, names, _compared(parameters, plan)),
         config=SessionConfig.for_failure_timeout(
             parameters.failure_timeout, handshake_timeout=int(options.timeout * SECOND)
         ),
     )
-    relay = relay_for(options.relay, seal, endpoint) if machine.needs is Channel.ONE else None
+    relay = relay_for(parameters, options.relay, seal, endpoint)
     member = Member(
         *((names[me], options.members[names[me]]), parameters, transport, session, relay, recorder_for(options)),
         founders=tuple(options.members.items()),
         group=options.group,
         busy_poll=options.busy_poll,
         rejoin=options.rejoin,
-        state=state_of(options),
+        state=state_of(options, log),
         log=log,
+        plan=plan,
     )
     if options.on_view is not None:
         member.membership.on_view = options.on_view
-    here = [] if discovery is not None else _contacts_here(options)
-    multicast = [] if options.multicast is None or discovery is not None else [options.multicast]
+    looked = discovery is not None or plan is not None  # for a group that is running
+    here = [] if looked else _contacts_here(options)
+    multicast = [] if options.multicast is None or looked else [options.multicast]
     member.begin(incarnation, [*here, *multicast], ANSWERED_HERE if here else ANSWERED_BY_MULTICAST)
     return member, transport, session.handshake
 
@@ -206,6 +237,10 @@ def _member(  # noqa: PLR0913 (what a member needs)
 def _contacts_here(options: JoinOptions) -> list[Address]:
     """Where members may be that joined later, and go on: on this machine, if all are."""
     return contacts_of(options.group) if options.one_clock else []
+
+
+def _compared(parameters: Parameters, plan: "Plan | None") -> dict[str, object]:
+    return parameters.compared() if plan is None else {**parameters.compared(), "plan": plan.tag.hex()}
 
 
 def _bind(options: JoinOptions) -> tuple[int, socket]:

@@ -69,3 +69,12 @@ def _places(disk: Disk, segment: Segment, *, last: bool) -> list[LogPlace]:
     for _, frame in scan.frames():
         found += frame.places()
     return found
+
+
+def place_at(disk: Disk, position: int) -> LogPlace | None:
+    """The place with this position, if it is the end of a packet that is on the disk."""
+    segments = [segment for segment in _segments(disk) if segment.first <= position]
+    if not segments:
+        return None
+    last = segments[-1].name == segment_names(disk.names())[-1]
+    return next((place for place in _places(disk, segments[-1], last=last) if place[0] == position), None)

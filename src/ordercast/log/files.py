@@ -21,7 +21,7 @@ from ordercast.log.format import (
     View,
     encode_segment_header,
 )
-from ordercast.log.manifest import Manifest, write_durably, write_manifest
+from ordercast.log.manifest import KEPT_NOTE, Manifest, write_durably, write_manifest
 from ordercast.log.published_end import PublishedEnd, Publisher
 from ordercast.log.recovery import Recovered, Tail, recover
 from ordercast.log.retention import Retention, Usage, segments_to_drop
@@ -100,6 +100,19 @@ class LogFiles:
         self._sweep(opening=True)
         self._publisher = Publisher(self._disk)
         self._publish()
+        if KEPT_NOTE in self._disk.names():
+            self._restore_note()
+
+    def _restore_note(self) -> None:
+        """The end of the log was being dropped: the newest note may have been in it."""
+        file = self._disk.open(KEPT_NOTE)
+        try:
+            note = file.read(0, self._disk.size(KEPT_NOTE))
+        finally:
+            file.close()
+        self.note(note)
+        self.sync()
+        self._disk.remove(KEPT_NOTE)
 
     def _found_snapshot(self) -> dict[int, int]:
         """The position and the size of the snapshot that counts; raises `LogDamaged` if it is missing."""

@@ -14,6 +14,8 @@ from ordercast.log.disk import Disk, write_all
 from ordercast.model.errors import LogDamaged
 
 NAME = "manifest"
+KEPT_NOTE = "note"
+"""A file with the newest note, while the end of the log is being dropped."""
 _MANIFEST = Struct("<4sQQ")
 _MAGIC = b"OCMA"
 _NONE = 2**64 - 1

@@ -191,6 +191,9 @@ class SequencerConfig(ConfigValue, frozen=True, kw_only=True):
     """The first sequencer."""
     history: int = 1024
     """HISTORY_SIZE: broadcasts that the sequencer keeps for retransmission; when it is full, the sequencer waits."""
+    history_bytes: int = 0
+    """Bytes of broadcasts that it keeps: with so many, the history counts as full before it has `history` of them; 0:
+    whatever they take."""
     acknowledge_after: int = msgspec.field(default=0, name="says_after")
     """Broadcasts after which a node that sends nothing acknowledges; 0: three quarters of the history. In files:
     `says_after`."""
@@ -206,6 +209,7 @@ class SequencerConfig(ConfigValue, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         require(self.node >= 0, f"sequencer.node must not be negative: {self.node}")
         require(self.history >= 1, f"the history must hold at least 1 broadcast, not {self.history}")
+        require(self.history_bytes >= 0, f"sequencer.history_bytes must not be negative: {self.history_bytes}")
         require(
             0 <= self.acknowledge_after <= self.history,
             f"sequencer.says_after must be 0 to {self.history}, the size of the history, not {self.acknowledge_after}",
@@ -240,6 +244,9 @@ class GroupConfig(ConfigValue, frozen=True, kw_only=True):
     views: bool = False
     """The group is one view of a group whose members change: no machine aborts because a node is silent, SPO and PO
     say what is settled, and the sequencer is place 0 and stays it."""
+    polls_late: bool = False
+    """ST: a node polls when what it waits for has not come in time; otherwise each of its statuses polls while it
+    waits, which costs one more round of statuses when it waits no longer."""
     priority: PriorityConfig = PriorityConfig()
     paper: PaperRules = PaperRules()
     sequencer: SequencerConfig = SequencerConfig()

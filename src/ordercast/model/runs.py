@@ -218,6 +218,10 @@ class RunConfig(ConfigValue, frozen=True, kw_only=True):
         content = msgspec.to_builtins(self, order="deterministic")
         if not self.group.views:  # a run without views is named as it was before there were any
             del content["group"]["views"]
+        if not self.group.polls_late:  # likewise
+            del content["group"]["polls_late"]
+        if not self.group.sequencer.history_bytes:
+            del content["group"]["sequencer"]["history_bytes"]
         return msgspec.json.encode(content).decode()
 
     @classmethod

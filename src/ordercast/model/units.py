@@ -72,6 +72,10 @@ class Unit(msgspec.Struct, frozen=True, gc=False, array_like=True, tag=0):
         """What it asks to be retransmitted, as text; None if nothing."""
         return None
 
+    def can_wait(self) -> bool:
+        """True if it only acknowledges: nothing follows from it before the others have acknowledged, too."""
+        return False
+
 
 class DataUnit(Unit, frozen=True, gc=False):
     """A unit that carries a packet."""

@@ -8,6 +8,7 @@ from ordercast.replicated.barriers import Barrier
 from ordercast.replicated.calls import Answers
 from ordercast.replicated.collections import Counter, Set
 from ordercast.replicated.dictionary import Change, Dict
+from ordercast.replicated.history import History
 from ordercast.replicated.joining import join
 from ordercast.replicated.locks import Holder, Leader, Lock
 from ordercast.replicated.members import Members
@@ -24,6 +25,7 @@ __all__ = [
     "Context",
     "Counter",
     "Dict",
+    "History",
     "Holder",
     "Leader",
     "Lock",

@@ -38,7 +38,8 @@ class Dict(Replicated, Generic[_V]):
     @command
     def put(self, key: str, value: _V, ttl: float | None = None) -> None:
         """Sets a key; `ttl`: for so many seconds."""
-        self.tick()
+        if self.next_expiry:
+            self.tick()
         self._put(key, value, ttl)
 
     @command
@@ -120,7 +121,8 @@ class Dict(Replicated, Generic[_V]):
             self.next_expiry = min(self.next_expiry or expiry, expiry)
         elif self.expiries:
             self.expiries.pop(key, None)
-        self.tell(Change(key, value))
+        if self.is_watched:
+            self.tell(Change(key, value))
 
     def _remove(self, key: str, *, expired: bool) -> bool:
         if self.values.pop(key, None) is None:

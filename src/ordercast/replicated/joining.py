@@ -56,10 +56,13 @@ async def join(
         if name not in named or not names:
             raise ConfigError(f"`on` has {name!r}: give the name of an object, and at least one member that holds it")
     host = ObjectHost(named, holders, answer, check_interval)
-    async with join_group(group, state=host, **_with_settings(options)) as joined:
-        await host.begin(joined)
-        yield Members(host)
-    await host.end()
+    try:
+        async with join_group(group, state=host, **_with_settings(options)) as joined:
+            await host.begin(joined)
+            yield Members(host)
+    finally:
+        await host.ended()
+    host.raise_error()
 
 
 def _with_settings(options: dict[str, Any]) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """The objects of one member in its group: sends commands, applies those of all, and answers calls."""
 
 import asyncio
+import logging
 import secrets
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -36,6 +37,7 @@ from ordercast.replicated.replica import Hosted, Replica, Result, decoded_result
 from ordercast.replicated.shards import Shards
 from ordercast.replicated.upkeep import Upkeep
 
+_log = logging.getLogger("ordercast.replicated")
 _MAX_PRIORITY = 255
 _PRIORITISED = {"prito", "prio"}
 _UNORDERED = {"spo", "po"}
@@ -67,6 +69,9 @@ class ObjectHost:
         self._loaded = self._begun = False
         self.error: Exception | None = None
         self._group: Group | None = None
+        self._loop = asyncio.get_running_loop()
+        self._decode, self._frames = self._replica.decode, self._replica.frames
+        self._following: asyncio.Task[None] | None = None
         self.me = ""
         """The name of this member."""
 
@@ -102,8 +107,7 @@ class ObjectHost:
     def _send_together(self, parts: "list[tuple[Outgoing, Sent]]") -> None:
         if not parts:
             return
-        holders = [set(self.members) if sent.on is None else sent.on for _, sent in parts]
-        payload, on = encode(Together([sent.payload for _, sent in parts])), frozenset[str]().union(*holders)
+        payload, on = encode(Together([sent.payload for _, sent in parts])), _union(sent.on for _, sent in parts)
         self._send(payload, on, 0)
         for _, sent in parts:
             sent.payload, sent.on, sent.order = payload, on, parts[0][1].order
@@ -154,14 +158,18 @@ class ObjectHost:
         sequence = outgoing.next
         payload = encode(frame.kind(sequence, outgoing.first - 1, time(), *values))
         if together is None:
-            self._send(payload, hosted.on, priority)
+            if hosted.on is None and self.error is None:  # as `_send` does, for most commands
+                self.group.send_nowait(payload, priority=priority)
+            else:
+                self._send(payload, hosted.on, priority)
         self._last_sent += 1
-        sent = Sent(frame, payload, hosted.on, self._last_sent)
+        call: Call[Any] = Call(loop=self._loop)
+        call._id = hosted.name, self.me, self._session, priority, sequence  # noqa: SLF001 (made here only)
+        sent = Sent(frame, payload, hosted.on, self._last_sent, call)
         outgoing.add(sent)
         if together is not None:
             together.append((outgoing, sent))
-        sent.call.id = CommandId(hosted.name, self.me, self._session, priority, sequence)
-        return sent.call
+        return call
 
     async def fresh(self, hosted: Hosted) -> None:
         """Returns when everything is applied here that was completed anywhere before the call."""
@@ -214,9 +222,13 @@ class ObjectHost:
             self._following.cancel()
             raise
 
-    async def end(self) -> None:
-        """The group was left: what is open ends, and an error is raised."""
-        await asyncio.wait([self._following])
+    async def ended(self) -> None:
+        """Returns when nothing is followed any more: the group was left, or not joined."""
+        if self._following is not None:
+            await asyncio.wait([self._following])
+
+    def raise_error(self) -> None:
+        """Raises why the group ended, unless that was asked for."""
         if self.error is not None and not isinstance(self.error, GroupClosed):
             raise self.error.with_traceback(None)
 
@@ -269,11 +281,11 @@ class ObjectHost:
 
     def _message(self, message: Message) -> None:
         try:
-            sent = self._replica.decode(message.payload)
+            sent = self._decode(message.payload)
         except msgspec.DecodeError:
             self._refused(message)
             return
-        found = self._replica.frames.get(type(sent))
+        found = self._frames.get(type(sent))
         if found is None:
             self._control(message, sent)
             return
@@ -284,8 +296,8 @@ class ObjectHost:
         if not hosted.held:
             self._shards.hold_back(hosted.name, lambda: self._message(message))
             return
-        priority = message.priority
-        stream = self._replica.stream(hosted, sender, priority)
+        priority = message.priority if self._prioritised else 0
+        stream = hosted.current.get((sender, priority)) or self._replica.stream(hosted, sender, priority)
         if stream is None:
             return
         result = hosted.apply(frame, sent, sender, stream)
@@ -353,7 +365,7 @@ class ObjectHost:
             case Check(number):
                 self._checks.begin(sender, number)
                 digests = self._upkeep.digests()
-                self._send(encode(Digests(sender, number, digests)), None, message.priority)
+                self._try_to_send(encode(Digests(sender, number, digests)), None, message.priority)
             case Digests():
                 self._compared(sender, sent)
             case Request():
@@ -400,7 +412,7 @@ class ObjectHost:
                 future.set_exception(asyncio.InvalidStateError())
         self.calls.members_left(view.left)
         for to, state in self._shards.view_changed(view):
-            self._send(encode(state), frozenset({to}), 0)
+            self._try_to_send(encode(state), frozenset({to}), 0)
         if self.me in view.joined and self._loaded:
             self._has_shards()
         else:  # other members hold it now: what was sent to those of before may not have been applied
@@ -413,7 +425,10 @@ class ObjectHost:
         """If this member, which joined or returned, has all that it is to hold, its commands go on."""
         if self._loaded and not self._shards.lacking:
             self._loaded = False
-            self._say_hello()
+            try:
+                self._say_hello()
+            except GroupClosed as error:
+                _log.debug("%s has got the state, and leaves: %s", self.me, error)
 
     def _excluded(self) -> None:
         self.calls.end(Undelivered("the group continued without this member: the answers are not known"))
@@ -435,7 +450,13 @@ class ObjectHost:
 
     def _send_again(self, all_outgoing: list[Outgoing]) -> None:
         for sent, priority in in_order(all_outgoing):
-            self._send(sent.payload, sent.on, priority)
+            try:
+                self._send(sent.payload, sent.on, priority)
+            except Undelivered as error:  # all that held the object are gone
+                if not sent.call.done():
+                    sent.call.set_exception(error)
+            except GroupClosed:
+                return  # this member leaves
 
     # --- callers that do not hold an object ---
 
@@ -450,7 +471,7 @@ class ObjectHost:
         assert stream is not None, "it has been applied"
         if sequence <= stream.last:
             error, value = stream.results.get(sequence, ("", b""))
-            self._send(encode(Outcome(hosted.name, priority, sequence, error, value)), frozenset({caller}), 0)
+            self._try_to_send(encode(Outcome(hosted.name, priority, sequence, error, value)), frozenset({caller}), 0)
 
     def _outcome(self, name: str, priority: int, result: Result | None) -> None:
         if result is not None:
@@ -484,6 +505,13 @@ class ObjectHost:
             raise Undelivered(f"none of {_listed(on)} is a member now")
         self.group.send_nowait(payload, to=to, priority=priority)
 
+    def _try_to_send(self, payload: bytes, on: frozenset[str] | None, priority: int) -> None:
+        """What others wait for, as long as this member does not leave."""
+        try:
+            self._send(payload, on, priority)
+        except (GroupError, LocalProtocolError) as error:
+            _log.debug("%s has not sent what others asked for: %s", self.me, error)
+
     def require_open(self) -> None:
         """Raises the reason why nothing can be sent, if there is one."""
         if self._group is None:
@@ -501,6 +529,16 @@ def decoded(
     if found is None or not 0 <= place < len(found.waiting):
         return None
     return decoded_result(sequence, error, value, found.waiting[place].frame)
+
+
+def _union(all_holders: Iterable[frozenset[str] | None]) -> frozenset[str] | None:
+    """Who holds one of several objects; None: all members, also those that join."""
+    found: frozenset[str] = frozenset()
+    for holders in all_holders:
+        if holders is None:
+            return None
+        found |= holders
+    return found
 
 
 def _listed(names: frozenset[str] | None) -> str:

@@ -41,7 +41,12 @@ class Call(asyncio.Future[_R]):
     A call that is cancelled, or not awaited, is applied nevertheless.
     """
 
-    id: CommandId
+    _id: tuple[str, str, int, int, int]
+
+    @property
+    def id(self) -> CommandId:
+        """Which command it is."""
+        return CommandId(*self._id)
 
 
 class Context(msgspec.Struct):
@@ -158,7 +163,8 @@ class Replicated(msgspec.Struct, dict=True, eq=False):
     @property
     def context(self) -> Context:
         """Time, caller and members, for a command that is being applied."""
-        return self._binding.context
+        found = self.__dict__.get("context")
+        return found if isinstance(found, Context) else self._binding.context
 
     def left(self, member: str) -> None:
         """A member left the group, or failed: called at the same place of the order at all members."""
@@ -186,9 +192,14 @@ class Replicated(msgspec.Struct, dict=True, eq=False):
 
     def tell(self, change: object) -> None:
         """Hands a change to everybody who iterates over `changes` here."""
-        for accept, queue in self._binding.watching:
+        for accept, queue in self.__dict__["binding"].watching:
             if accept(change):
                 queue.put_nowait(change)
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether anybody here iterates over `changes`: else there is no need to `tell`."""
+        return bool(self.__dict__["binding"].watching)
 
     def changes(self, accept: Callable[[Any], bool]) -> AsyncIterator[Any]:
         """What commands `tell` from now on, here, if it is accepted."""
@@ -218,22 +229,24 @@ class CommandSpec:
         self.names = tuple(each.name for each in parameters)
         self.keywords = tuple(each.name for each in parameters if each.kind is each.KEYWORD_ONLY)
         self.positional = len(self.names) - len(self.keywords)
+        self._defaults = tuple(each.default for each in parameters if each.default is not each.empty)
 
     def values(self, target: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         """The arguments of a call, one for each parameter."""
-        if not kwargs and len(args) == len(self.names) and not self.keywords:
-            return args
+        if not kwargs and not self.keywords:  # much faster than by the signature
+            missing = len(self.names) - len(args)
+            if not missing:
+                return args
+            if 0 < missing <= len(self._defaults):
+                return (*args, *self._defaults[-missing:])
         bound = self.signature.bind(target, *args, **kwargs)
         bound.apply_defaults()
         return tuple(bound.arguments[name] for name in self.names)
 
-    def apply(self, target: object, values: tuple[Any, ...]) -> Any:
-        """Calls the method."""
-        if not self.keywords:
-            return self.method(target, *values)
-        return self.method(
-            target, *values[: self.positional], **dict(zip(self.keywords, values[-len(self.keywords) :], strict=True))
-        )
+    def apply(self, target: object, values: list[Any]) -> Any:
+        """Calls the method, which has parameters that are given by name."""
+        named = dict(zip(self.keywords, values[self.positional :], strict=True))
+        return self.method(target, *values[: self.positional], **named)
 
 
 @overload

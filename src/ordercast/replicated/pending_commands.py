@@ -13,10 +13,10 @@ class Sent:
 
     __slots__ = ("call", "frame", "on", "order", "payload", "settled")
 
-    def __init__(self, frame: Frame, payload: bytes, on: frozenset[str] | None, order: int) -> None:
+    def __init__(self, frame: Frame, payload: bytes, on: frozenset[str] | None, order: int, call: Call[Any]) -> None:
         """`order`: among all that this member sent; `on`: to these members, or to all."""
         self.frame, self.payload, self.on, self.order = frame, payload, on, order
-        self.call: Call[Any] = Call()
+        self.call = call
         self.settled = False
 
 
@@ -47,18 +47,20 @@ class Outgoing:
 
     def settle(self, result: Result) -> None:
         """It is known what became of a command."""
-        place = result.sequence - self.first
-        if not 0 <= place < len(self.waiting):
+        waiting = self.waiting
+        place = result.sequence - self.next + len(waiting)
+        if not 0 <= place < len(waiting):
             return
-        sent = self.waiting[place]
+        sent = waiting[place]
         sent.settled = True
-        if not sent.call.done():
+        call = sent.call
+        if not call.done():
             if result.error is not None:
-                sent.call.set_exception(result.error)
+                call.set_exception(result.error)
             else:
-                sent.call.set_result(result.value)
-        while self.waiting and self.waiting[0].settled:
-            self.waiting.popleft()
+                call.set_result(result.value)
+        while waiting and waiting[0].settled:
+            waiting.popleft()
 
     def end(self, why: Exception) -> None:
         """Nothing is known of the rest."""

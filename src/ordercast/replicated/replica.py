@@ -38,7 +38,7 @@ class Snapshot(msgspec.Struct, array_like=True):
     interface: str
 
 
-class Result(NamedTuple):
+class Result(msgspec.Struct, frozen=True, gc=False):
     """What became of a command that was applied now."""
 
     sequence: int
@@ -81,6 +81,7 @@ class Hosted:
         binding = Binding(host, self)
         binding.context = self.context
         self.target.__dict__["binding"] = binding
+        self.target.__dict__["context"] = self.context  # asked for by most commands
         self.binding = binding
 
     def state(self) -> HostedState:
@@ -94,9 +95,11 @@ class Hosted:
             for session, streams in self.streams.items()
         }
         # The encoder itself sorts sets only if no dictionary has other keys than strings.
-        whole = msgspec.to_builtins(
-            (self.target, self.context.time, self.context.number, applied), order="deterministic"
-        )
+        place = self.context.time, self.context.number, applied
+        try:
+            whole = msgspec.to_builtins((self.target, *place), order="deterministic")
+        except TypeError:  # what has values of several types cannot be sorted
+            whole = _comparable(self.target), *place
         return blake2b(encode(whole), digest_size=16).digest()
 
     def load(self, state: HostedState) -> None:
@@ -107,7 +110,7 @@ class Hosted:
             setattr(self.target, field, getattr(new, field))
         self.context.time, self.context.number = state.time, state.number
         self.streams, self.current, self.held = state.streams, {}, True
-        self._guarded(lambda: self.target.loaded(old))
+        self._guarded(lambda: self.target.loaded(old), of_all=False)
 
     def member_left(self, member: str) -> None:
         """At its place in the order."""
@@ -118,9 +121,13 @@ class Hosted:
         self.context.time = max(self.context.time, time)
         self._guarded(self.target.tick)
 
-    def _guarded(self, hook: Callable[[], None]) -> None:
-        """An exception in a hook is the same at all members, and has no caller that it could be told."""
+    def _guarded(self, hook: Callable[[], None], *, of_all: bool = True) -> None:
+        """An exception in a hook is the same at all members, and has no caller that it could be told.
+
+        `of_all`: all members call it here, so it counts as a command, with random numbers of its own.
+        """
         self.context.caller = ""
+        self.context.number += of_all
         self.binding.applies = True
         try:
             hook()
@@ -135,7 +142,7 @@ class Hosted:
         sequence, acknowledged, time, *values = astuple(sent)
         if sequence != stream.last + 1:
             return None
-        context, binding = self.context, self.binding
+        context, binding, spec = self.context, self.binding, frame.spec
         context.number += 1
         context.caller = sender
         if time > context.time:
@@ -144,7 +151,7 @@ class Hosted:
         error: Exception | None = None
         value: Any = None
         try:
-            value = frame.spec.apply(self.target, tuple(values))
+            value = spec.apply(self.target, values) if spec.keywords else spec.method(self.target, *values)
         except MemoryError:
             raise  # of this member alone
         except Exception as raised:
@@ -152,7 +159,8 @@ class Hosted:
         finally:
             binding.applies = False
         stream.last = sequence
-        stream.acknowledge(acknowledged)
+        if acknowledged >= stream.kept_from:
+            stream.acknowledge(acknowledged)
         if error is not None:
             stream.keep(sequence, f"{type(error).__name__}: {error}", b"")
         elif value is not None:
@@ -261,6 +269,17 @@ class Replica:
         for name, state in snapshot.objects.items():
             self.hosted[name].load(state)
         self.sessions.numbers = snapshot.sessions
+
+
+def _comparable(value: Any) -> Any:
+    """The same for equal states: sets are sorted by how their values are encoded, dictionaries came in one order."""
+    if isinstance(value, msgspec.Struct):
+        return [_comparable(getattr(value, field)) for field in value.__struct_fields__]
+    if isinstance(value, set | frozenset):
+        return sorted(encode(_comparable(each)) for each in value)
+    if isinstance(value, dict):
+        return [(_comparable(key), _comparable(each)) for key, each in value.items()]
+    return [_comparable(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 def _tag(kind: type[msgspec.Struct]) -> int:

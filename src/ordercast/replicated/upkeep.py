@@ -5,7 +5,7 @@ import logging
 from time import monotonic, time
 from typing import Protocol
 
-from ordercast.model.errors import Diverged, GroupError
+from ordercast.model.errors import Diverged, OrdercastError
 from ordercast.replicated.replica import Replica
 
 _log = logging.getLogger("ordercast.replicated")
@@ -58,7 +58,7 @@ class Upkeep:
                 if member.members[0] == member.me and self._is_due(monotonic() - checked):
                     checked = monotonic()
                     await member.check()
-            except GroupError as error:
+            except OrdercastError as error:
                 _log.debug("no comparison: %s", error)
 
     def _is_due(self, since: float) -> bool:

@@ -131,12 +131,16 @@ def _data(unit: Data, nodes: int) -> bool:
 
 
 def _ready(unit: Ready, nodes: int) -> bool:
+    status, next_seq_to = unit.status, unit.next_seq_to
+    expects, below = status.expects, status.preacknowledged_below
+    # A large group receives more of these than of anything else: all numbers are compared at once.
+    numbers = (*next_seq_to, *expects, *below, unit.next_seq, status.stamp, status.free, status.epoch)
     return (
-        _numbers(unit.next_seq)
-        and _vector(unit.next_seq_to, nodes)
-        and _status(unit.status, nodes)
-        and _is_set(unit.wants, nodes)
-        and all(0 <= source < nodes and _ranges(ranges) for source, ranges in unit.missing)
+        len(next_seq_to) == len(expects) == len(below) == nodes
+        and min(numbers) >= 0
+        and max(numbers) < _MAX_NUMBER
+        and 0 <= unit.wants < 1 << nodes
+        and (not unit.missing or all(0 <= source < nodes and _ranges(ranges) for source, ranges in unit.missing))
     )
 
 

@@ -178,7 +178,17 @@ class DurablePosition(msgspec.Struct, frozen=True, array_like=True, gc=False, ta
     """The receiver has to answer with its own position."""
 
 
-class LinkAcknowledgment(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=112):
+class Restarting(msgspec.Struct, frozen=True, array_like=True, tag=112):
+    """Between members of a group of which so many failed that it has to begin anew, from their logs.
+
+    It travels under the sender's incarnation.
+    """
+
+    data: Annotated[bytes, msgspec.Meta(max_length=65_000)]
+    """MessagePack: what the sender has in its log, and whom it hears."""
+
+
+class LinkAcknowledgment(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=113):
     """Which packets of a link arrived: see `live.transport.links`."""
 
     ranges: Annotated[tuple[Number, ...], msgspec.Meta(max_length=64)]
@@ -189,7 +199,7 @@ class LinkAcknowledgment(msgspec.Struct, frozen=True, array_like=True, gc=False,
     """The sender of this has no room for more now."""
 
 
-class FlowNotice(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=113):
+class FlowNotice(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=114):
     """Whether others should wait before they send more: see `live.host.flow_control`."""
 
     number: Number
@@ -212,13 +222,14 @@ Control = (
     | DurablePosition
     | LinkAcknowledgment
     | FlowNotice
+    | Restarting
 )
 IN_SESSION: tuple[type[Control], ...] = (
     *(Heartbeat, AbortNotice, LastHeardRequest, LastHeard, PartialsRequest, PartialsPart),
     *(DurablePosition, LinkAcknowledgment, FlowNotice),
 )
 """These travel under the tag of a view, all others under the sender's incarnation."""
-CONTROL: tuple[type[Control], ...] = (Hello, HelloRejection, Join, Refuse, *IN_SESSION)
+CONTROL: tuple[type[Control], ...] = (Hello, HelloRejection, Join, Refuse, Restarting, *IN_SESSION)
 
 
 def truncated(why: str) -> str:

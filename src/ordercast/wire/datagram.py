@@ -21,7 +21,9 @@ TO_RELAY = 4
 """Flag: for the relay, to pass it on."""
 FROM_RELAY = 8
 """Flag: a relay passed it on."""
-_KNOWN_FLAGS = ENCRYPTED | HANDSHAKE | TO_RELAY | FROM_RELAY
+CAN_WAIT = 16
+"""Flag: for the relay, which may hold it until others have sent such, too: it has acknowledgments only."""
+_KNOWN_FLAGS = ENCRYPTED | HANDSHAKE | TO_RELAY | FROM_RELAY | CAN_WAIT
 
 RELAY = 0xFFFF
 """The sender number of a relay."""
@@ -39,6 +41,8 @@ TO_ALL = 0
 
 HEADER = Struct(">BBBBHHQQ")
 """Magic, version, flags, key id, sender, to, tag, counter."""
+FLAGS_AT = 2
+"""The offset of the flags."""
 MAX_DATAGRAM_SIZE = 65_507
 """The bytes of the largest datagram that UDP over IPv4 carries."""
 _LENGTH = Struct(">H")

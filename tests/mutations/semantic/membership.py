@@ -343,3 +343,16 @@ def _keeps_timers() -> None:
 @MUTANTS.add("impossible units are taken", "protocols.membership.units")
 def _takes_anything() -> None:
     replace(units, "problem_of", lambda *_: None)
+
+
+@MUTANTS.add("whatever one says whose name is applied with is its answer (J3)", "protocols.membership.applicants")
+def _takes_any_word() -> None:
+    def around(heard_of: Method) -> Method:
+        def changed(self: Applicants, place: int, *, has_state: bool) -> None:
+            heard_of(self, place, has_state=has_state)
+            if place in self.probing:
+                self.name_is_in_use(place, self.probed_for[place])
+
+        return changed
+
+    wrap(Applicants, "heard_of", around)

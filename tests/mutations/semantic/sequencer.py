@@ -115,6 +115,34 @@ def _history_of_one_more() -> None:
     replace(Orderer, "is_full", is_full)
 
 
+@MUTANTS.add("stable broadcasts still take bytes of the history", "protocols.sequencer.reception")
+def _bytes_are_never_freed() -> None:
+    def around(stabilise: Method) -> Method:
+        def changed(self: Reception, below: int, out: list[Any]) -> Any:
+            size = self.history_bytes
+            stable = stabilise(self, below, out)
+            self.history_bytes = size
+            return stable
+
+        return changed
+
+    wrap(Reception, "stabilise", around)
+
+
+@MUTANTS.add("a history that is full of bytes asks nobody", "protocols.sequencer.orderer")
+def _only_numbers_count() -> None:
+    def around(far_behind: Method) -> Method:
+        def changed(self: Orderer) -> Any:
+            size, self.max_bytes = self.max_bytes, 0  # type: ignore[misc]
+            found = far_behind(self)
+            self.max_bytes = size  # type: ignore[misc]
+            return found
+
+        return changed
+
+    wrap(Orderer, "_far_behind", around)
+
+
 @MUTANTS.add("a full history is synchronised without asking first", "protocols.sequencer.orderer")
 def _synchronises_at_once() -> None:
     def around(status_timer_fired: Method) -> Method:
@@ -263,3 +291,27 @@ def _believes_the_impossible() -> None:
             self.orderer.receive_synchronised(unit, out)
 
     replace(Sequencer, "_receive_as_sequencer", receive)
+
+
+@MUTANTS.add("what a member awaits waits for its next heartbeat", "protocols.sequencer.sender")
+def _member_rests() -> None:
+    def around(set_timer: Method) -> Method:
+        def changed(self: Sender, out: list[Any]) -> None:
+            if not self.timers.need:
+                set_timer(self, out)
+
+        return changed
+
+    wrap(Sender, "_set_need_timer", around)
+
+
+@MUTANTS.add("what the sequencer awaits waits for its next heartbeat", "protocols.sequencer.orderer")
+def _sequencer_rests() -> None:
+    def around(start: Method) -> Method:
+        def changed(self: Orderer, out: list[Any]) -> None:
+            if not self.timers.status:
+                start(self, out)
+
+        return changed
+
+    wrap(Orderer, "start_status_timer", around)

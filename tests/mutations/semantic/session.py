@@ -105,6 +105,14 @@ def _is_done_too_early() -> None:
     wrap(Closing, "below", around)
 
 
+@MUTANTS.add("a member leaves while others do not know that all are done")
+def _leaves_too_early() -> None:
+    def around(below: Method) -> Method:
+        return lambda self, stage: 0 if stage is Stage.ALL_DONE else below(self, stage)
+
+    wrap(Closing, "below", around)
+
+
 @MUTANTS.add("closing does not wait for rest: what is in flight is left behind", "live.session.closing")
 def _closes_in_the_middle() -> None:
     def around(advance: Method) -> Method:

@@ -48,6 +48,17 @@ def _takes_every_status() -> None:
     wrap(St, "receive_in_epoch", around)
 
 
+@MUTANTS.add("with `polls_late` nobody polls, however late it is", _NORMAL)
+def _never_polls() -> None:
+    def around(send_status: Method) -> Method:
+        def changed(self: NormalOperation, out: Any, *, polls: bool = False) -> None:
+            send_status(self, out, polls=polls and not self.config.polls_late)
+
+        return changed
+
+    wrap(NormalOperation, "send_status", around)
+
+
 @MUTANTS.add("a loss that data show is not detected (4.1)", _NORMAL)
 def _passes_over_gaps() -> None:
     def around(receive_data: Method) -> Method:

@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from ordercast.model.machine import Drained, GiveUp, Receive, TimerFired
-from ordercast.protocols.membership.epoch import EpochReport
-from ordercast.protocols.membership.events import ReceiveOutside
+from ordercast.model.machine import Discard, Drained, GiveUp, Receive, SetTimer, TimerFired
+from ordercast.protocols.membership.epoch import Cut, EpochReport
+from ordercast.protocols.membership.events import ReceiveControl, ReceiveOutside, SendControl
 from ordercast.protocols.membership.machine import Member
-from ordercast.protocols.membership.units import Accept, Find, Flush, Found, Propose, Report
-from ordercast.protocols.membership.view import founding_view
+from ordercast.protocols.membership.units import Accept, Find, Flush, Found, Overruled, Propose, Report
+from ordercast.protocols.membership.view import NextView, founding_view
 from tests.protocols.membership.group import Group, disturb
 from tests.protocols.membership.hand import Hand, person, sent
 from tests.protocols.membership.orders import ONE_STREAM, STREAMS
@@ -22,6 +22,38 @@ def test_a_report_stays_the_same_in_every_ballot() -> None:
     hand.flush(1, 2)
     reports = [unit.report for _, by, _, unit in hand.sent if isinstance(unit, Report) and by == 2]
     assert reports == [EpochReport((1, 0, 0))] * 2
+
+
+def test_who_stops_looks_later_whether_it_is_blocked() -> None:
+    hand = Hand(3)
+    hand.flush(0, 1)
+    for number in (0, 1):
+        assert hand.members[number].acceptor.has_stopped
+    outputs = hand.give(2, ReceiveControl(Flush(0, 0, (1, 0), 0, "")))
+    assert "view.blocked" in [output.name for output in outputs if isinstance(output, SetTimer)]
+
+
+def test_an_earlier_ballot_is_discarded_and_does_not_guide() -> None:
+    """Its coordinator is told of the later one."""
+    hand = Hand(3)
+    hand.flush(1, 2)
+    member = hand.members[2]
+    member.coordinator.guided = False
+    old = (Flush(0, 0, (1, 0), 0, ""), Propose(0, 0, (1, 0), unchanged(hand), 0))
+    for unit in old:
+        outputs = hand.give(2, ReceiveControl(unit))
+        assert outputs == [Discard(unit, "old"), SendControl(Overruled(0, 2, (1, 0), (1, 1)), 0, 0)]
+        assert not member.coordinator.guided
+        assert member.acceptor.promised == (1, 1)
+    hand.give(2, ReceiveControl(Propose(0, 1, (1, 1), unchanged(hand), 0)))
+    assert member.coordinator.guided
+    assert member.acceptor.accepted is not None
+
+
+def unchanged(hand: Hand) -> NextView:
+    """A view with the same members."""
+    everybody = hand.view.everybody
+    return NextView(1, everybody, (), everybody, (), Cut((0,) * 3), 0, (), 3, "")
 
 
 def test_while_stopped_nothing_reaches_the_epoch_and_submissions_wait() -> None:

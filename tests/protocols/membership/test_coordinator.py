@@ -1,8 +1,10 @@
 """The coordinator: who begins, how long it waits, what it repeats, who takes over."""
 
+import msgspec
+
 from ordercast.model.machine import Discard, SetTimer, Stopped, Suspect, TimerFired
 from ordercast.protocols.membership.events import ReceiveControl
-from ordercast.protocols.membership.units import CONTROL_UNITS, Accept, Flush, Overruled, Propose, Suspicion
+from ordercast.protocols.membership.units import CONTROL_UNITS, Accept, Flush, Overruled, Propose, Report, Suspicion
 from tests.protocols.membership.hand import Hand, sent
 
 
@@ -22,7 +24,7 @@ def test_who_is_told_of_a_suspicion_begins() -> None:
     hand.give(2, Suspect(0b1000))
     hand.passes(Suspicion, 2, 0)
     assert hand.members[0].acceptor.promised == (1, 0)
-    assert sent(hand.last, Flush) == [(None, Flush(0, 0, (1, 0), 1, "n3 did not answer"))]
+    assert sent(hand.last, Flush) == [(None, Flush(0, 0, (1, 0), 1, "n3 suspected"))]
 
 
 def test_a_higher_place_begins_when_its_turn_has_come() -> None:
@@ -47,6 +49,9 @@ def test_a_refuted_suspicion_costs_a_view_with_the_same_members() -> None:
     hand.install(0, 1, 2)
     assert [hand.view_of(number) for number in range(3)] == ["0,1,2"] * 3
     assert hand.members[0].coordinator.suspects == 0
+    value = hand.members[0].current.value
+    assert value is not None
+    assert value.why == "n2 suspected", "it did answer"
 
 
 def test_a_coordinator_waits_longer_for_those_that_are_not_suspected() -> None:
@@ -160,6 +165,30 @@ def test_who_is_overruled_waits_its_turn_and_then_goes_higher() -> None:
     assert not hand.members[0].coordinator.is_active
     hand.give(0, TimerFired("view.round"))
     assert hand.members[0].acceptor.promised == (2, 0)
+
+
+def test_only_the_own_ballot_is_overruled() -> None:
+    hand = Hand(3, patience=8)
+    hand.flush(0)
+    other = Overruled(0, 2, (1, 1), (2, 2))
+    assert hand.give(0, ReceiveControl(other)) == [Discard(other, "old")]
+    assert hand.members[0].coordinator.is_active
+    assert hand.members[0].acceptor.highest_round == 2
+    own = Overruled(0, 2, (1, 0), (2, 2))
+    outputs = hand.give(0, ReceiveControl(own))
+    assert [output.name for output in outputs if isinstance(output, SetTimer)] == ["view.round"], "it waits its turn"
+    assert hand.members[0].coordinator.yielded
+    assert hand.give(0, ReceiveControl(own)) == [Discard(own, "old")]
+
+
+def test_a_report_for_another_ballot_is_discarded() -> None:
+    hand = Hand(3, patience=8)
+    hand.flush(0, 1)
+    report = hand.find(Report, 1, 0)
+    assert report is not None
+    old = msgspec.structs.replace(report, source=2, ballot=(9, 0))
+    assert hand.give(0, ReceiveControl(old)) == [Discard(old, "old")]
+    assert set(hand.members[0].coordinator.reports) == {0, 1}
 
 
 def test_a_coordinator_repeats_to_those_that_have_not_answered() -> None:

@@ -271,6 +271,67 @@ def test_a_name_in_use_is_refused_when_its_member_answers() -> None:
     assert answers(hand, Answer)[0][1].refused
 
 
+def test_what_a_process_said_before_it_crashed_does_not_keep_its_next_incarnation_out() -> None:
+    """It entered the view, said so, and crashed; the word arrives when its name is applied with, and probed."""
+    hand = Hand(3)
+    hand.flush(0, 1, 2)
+    hand.accept(0, 1)
+    hand.install(0, 1, 2)
+    hand.apply(AGAIN, 0, reached=0b011)
+    assert [unit.applicant for _, _, to, unit in hand.sent if isinstance(unit, Probe) and to == 2] == [70]
+    hand.passes(Entered, 2, 0)
+    assert hand.members[0].applicants.ready() == [AGAIN]
+    hand.outside.clear()
+    hand.apply(AGAIN, 0, reached=0b011)
+    [(_, answer)] = answers(hand, Answer)
+    assert not answer.refused
+
+
+def test_a_name_that_was_in_use_is_probed_for_the_next_one_that_applies_with_it() -> None:
+    """Its member has answered once, and crashed since."""
+    hand = Hand(3)
+    hand.apply(AGAIN, 0, reached=0b011)
+    hand.passes(Probe, 0, 2)
+    hand.passes(Entered, 2, 0)
+    later = Incarnation("n2", 71, "address 71")
+    hand.apply(later, 0, reached=0b011)
+    assert [unit.applicant for _, _, to, unit in hand.sent if isinstance(unit, Probe) and to == 2] == [70, 71]
+    hand.passes(Entered, 2, 0)
+    assert hand.members[0].applicants.ready() == [later], "the answer is to the first probe"
+    for _ in range(4):
+        hand.give(0, TimerFired("view.applicants"))
+    assert hand.members[0].acceptor.promised == (1, 0), "it is suspected"
+
+
+def test_of_two_that_apply_with_a_name_in_use_both_are_refused() -> None:
+    hand = Hand(3)
+    later = Incarnation("n2", 71, "address 71")
+    hand.apply(AGAIN, 0, reached=0b011)
+    hand.passes(Probe, 0, 2)
+    hand.apply(later, 0, reached=0b011)
+    hand.passes(Entered, 2, 0)
+    assert hand.members[0].applicants.ready() == [later]
+    assert 2 in hand.members[0].applicants.probing, "it has not answered for the second one yet"
+    hand.passes(Probe, 0, 2)
+    hand.passes(Entered, 2, 0)
+    assert hand.members[0].applicants.ready() == []
+    assert hand.members[0].applicants.probing == {}
+    hand.passes(Entered, 2, 0)
+    for one in (AGAIN, later):
+        hand.outside.clear()
+        hand.apply(one, 0, reached=0b011)
+        assert answers(hand, Answer)[0][1].refused
+
+
+def test_those_that_were_refused_are_remembered_up_to_a_number() -> None:
+    hand = Hand(3)
+    for number in range(70, 135):
+        hand.apply(Incarnation("n2", number, f"address {number}"), 0, reached=0b011)
+        hand.passes(Probe, 0, 2)
+        hand.passes(Entered, 2, 0)
+    assert list(hand.members[0].applicants.refused) == list(range(71, 135))
+
+
 def test_a_name_whose_member_is_silent_is_replaced() -> None:
     hand = Hand(3)
     hand.apply(AGAIN, 0, reached=0b011)

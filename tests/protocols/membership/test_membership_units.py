@@ -77,6 +77,11 @@ def test_possible_units_are_not_discarded() -> None:
     ):
         assert problem_of(unit, VIEW) is None
     assert problem_of(Probe(0, 4), VIEW) is not None
+    for kind in (Probe(0, 1), Entered(0, 1, True)):
+        for applicant in (None, 0, (1 << 64) - 1):
+            assert problem_of(msgspec.structs.replace(kind, applicant=applicant), VIEW) is None
+        for applicant in (-1, 1 << 64):
+            assert problem_of(msgspec.structs.replace(kind, applicant=applicant), VIEW) is not None
 
 
 ControlUnits: Any = (

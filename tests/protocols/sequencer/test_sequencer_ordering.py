@@ -138,6 +138,28 @@ def test_a_full_history_asks_after_a_while_and_synchronises_if_that_does_not_hel
     assert node.hears(Synchronised(0, E2, 1, 2)).broadcasts == ["2:c", "3:x"]
 
 
+def test_a_history_is_full_when_its_bytes_are_and_has_room_when_they_are_stable() -> None:
+    node = sequencer(history=100, history_bytes=6)
+    assert node.hears(offer(E2, 0, "a")).broadcasts == ["0:a"]  # 3 bytes with its length
+    assert node.hears(offer(E2, 1, "b")).broadcasts == ["1:b"]
+    assert node.machine.reception.history_bytes == 6
+    assert not node.hears(offer(E2, 2, "c", received=2)).broadcasts
+    assert node.fires("status").to(None) == [SequencerStatus(0, E1, 2, 2, 0, reply_from=0b100)], "who keeps half of it"
+    assert not node.hears(acknowledgment(E3, 0)).broadcasts
+    assert node.hears(acknowledgment(E3, 1)).broadcasts == ["2:c"]
+    assert node.machine.reception.history_bytes == 6
+
+
+def test_who_has_all_but_half_of_the_bytes_is_not_asked() -> None:
+    node = Node(E1, nodes=4, history=100, history_bytes=12)
+    node.submits(*"abcde")
+    node.hears(acknowledgment(E2, 1), acknowledgment(E3, 2))
+    assert node.machine.reception.first_within(6) == 2
+    assert node.machine.reception.first_within(100) == 0
+    assert node.machine.reception.first_within(2) == 4
+    assert node.fires("status").to(None) == [SequencerStatus(0, E1, 4, 4, 0, reply_from=0b1010)]
+
+
 def test_an_answer_that_makes_no_room_does_not_put_it_off() -> None:
     node = sequencer(history=2)
     node.submits(*"abc")

@@ -3,7 +3,7 @@
 import msgspec
 
 from ordercast.model.config import Timing
-from ordercast.model.machine import Echo, SetTimer, Submit
+from ordercast.model.machine import Drained, Echo, SetTimer, Submit
 from ordercast.model.runs import Channel
 from ordercast.protocols.spo.units import Data, Ready, RetransmitRequest
 from ordercast.protocols.st.state import OWN, RECEIVED
@@ -265,6 +265,24 @@ def test_while_nothing_moves_statuses_become_rarer() -> None:
     e1.hears(e2.expecting(0, 1, 0).ready(), e3.expecting(0, 1, 0).ready())
     out = e1.fires("status")
     assert [output.after // 1000 for output in out if isinstance(output, SetTimer)] == [1]
+
+
+def test_each_status_of_one_that_waits_polls_or_with_polls_late_only_those_of_the_timer() -> None:
+    for late in (False, True):
+        e1, e2 = Node(E1, polls_late=late), Peer(E2)
+        e1.hears(e2.sends("a", E1, E2))
+        (at_once,) = e1.handle(Drained()).of(Ready)
+        assert at_once.wants == (0 if late else 0b111)
+        assert e1.fires("status").units == [], "something was sent since"
+        (by_timer,) = e1.fires("status").of(Ready)
+        assert by_timer.wants == 0b111, "what it waits for has not come"
+
+
+def test_a_timer_of_one_that_waits_for_nothing_answers_and_does_not_poll() -> None:
+    e1, e2 = Node(E1, polls_late=True), Peer(E2)
+    e1.hears(e2.ready(wants=True))
+    (answer,) = e1.fires("status").of(Ready)
+    assert answer.wants == 0
 
 
 def test_who_has_spoken_meanwhile_speaks_soon_again() -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 GOALS = {"nothing": None, **{level.name.lower(): level for level in Level}}
 """Liveness goals by name."""
 SILENT = "–"  # a node that sends nothing, in what is printed and in --script
-_OF_VIEWS = ("joins", "leaves", "suspicions", "fires", "suspects")
+_OF_VIEWS = ("joins", "returns", "leaves", "suspicions", "fires", "suspects")
 _NO_GOAL = "Liveness was not checked: no liveness goal is set, so messages need not even arrive"
 _SET_A_GOAL = "Set one with --liveness-goal accepted, or acknowledged."
 
@@ -99,7 +99,8 @@ def print_search(console: "Console", protocol: str, scenario: "Scenario", report
     what = f"{protocol}, {rules}, channel {scenario.channel.value}: {scripts}"
     console.print(what, markup=False, soft_wrap=True)
     named = ("losses", "duplicates", "firings", "crashes", *(_OF_VIEWS if scenario.group.views else ()))
-    bounds = [f"{name} {getattr(scenario, name)}" for name in named if name not in {"fires", "suspects"}]
+    bounds = [f"{name} {getattr(scenario, name)}" for name in named if name not in {"fires", "suspects", "returns"}]
+    bounds += [f"{name} may crash and return" for name in scenario.returns]
     bounds += [f"only {text}" for text in (*scenario.fires, *scenario.suspects)]
     bounds += ["patient timers"] * scenario.patient + ["drained nodes"] * scenario.drained
     console.print(f"bounds: {', '.join(bounds)}")

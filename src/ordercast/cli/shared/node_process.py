@@ -74,6 +74,8 @@ class NodeProcess:
             if self._new_keys is not None:
                 group.rotate_keys(self._new_keys)
             self._say(f"{group.me} is in the group {group.name} with {', '.join(_others(group))}")
+            if group.starts_at:
+                self._say(f"{group.me} goes on with position {group.starts_at}")
             return await self._take_part(group, task)
         except asyncio.CancelledError:
             return await self._leave()

@@ -18,6 +18,7 @@ from ordercast.live.host.congestion import MAX_BYTES_IN_FLIGHT, FlightWindow
 from ordercast.live.host.flow_control import FlowControl
 from ordercast.live.host.inbox import Inbox
 from ordercast.live.host.recording import MemberRecorder
+from ordercast.live.host.round_trips import Pace
 from ordercast.live.host.timers import Timers
 from ordercast.live.host.unit_counts import UnitCounts
 from ordercast.live.transport.transport import Transport
@@ -62,13 +63,16 @@ from ordercast.protocols.membership.events import (
     Withdrawn,
 )
 from ordercast.protocols.membership.machine import Member, Phase
-from ordercast.protocols.membership.units import Found, Welcome
+from ordercast.protocols.membership.units import Accept, Found, Propose, Report, Welcome
 from ordercast.protocols.membership.view import GroupView, NextView, heard_members
 
 if TYPE_CHECKING:
     from ordercast.live.host.durable.member_log import MemberLog
 
 _DRAINED = Drained()
+_PROMISES = {Report, Accept, Propose}
+"""Units that say what a member has promised or accepted: with a log, it is on the disk before."""
+_SELECTIVE_SECONDS = 1.0  # after a message to some members in which acknowledgments are not gathered
 _ENDS = InstallView | LeftGroup
 """Outputs that come after everything that happens in a view."""
 _CACHED_DESTINATIONS = 1024  # sets of destinations: most groups use few
@@ -131,12 +135,14 @@ class Host:
         owner: HostOwner,
         flight: FlightWindow | None = None,
         flow: FlowControl | None = None,
+        measures_rounds: bool = False,
         log: "MemberLog | None" = None,
     ) -> None:
         """`highest_level`: the highest level that the protocol reports; `counts`: continued here.
 
         `flight`: limits what is in flight by how long it takes; None: somebody sets `max_bytes_in_flight`. `flow`:
-        whether to wait for members that do not read. `log`: where the inbox writes what is delivered.
+        whether to wait for members that do not read. `measures_rounds`: timers follow how long rounds take; `log`:
+        where the inbox writes what is delivered.
         """
         self._log = log
         self._unlogged: dict[
@@ -150,6 +156,9 @@ class Host:
         self._outbox, self._inbox, self._transport = outbox, inbox, transport
         self.recorder, self._counts, self._owner = recorder, counts, owner
         recorder.on_caught_up = self.pump
+        self._pace = Pace(member.epoch.config.timing, measures=measures_rounds)
+        # Where nobody hurries to acknowledge, a round is from sending a packet to having it with its number.
+        self._acknowledges = highest_level > Level.PREACKNOWLEDGED
         self._timers = Timers(self._fire, before=self._receive_all, drained=self.pump, paused=self.pump)
         self._next_message = 0  # the number of the next message that is given to the machine
         self._submitted: dict[int, OutgoingBatch] = {}  # given to the machine, not numbered yet, by first message
@@ -184,6 +193,7 @@ class Host:
             Unblocked: self._unblocked,
             Retired: lambda _: None,
         }
+        self._use_pace(len(self._nodes))
         value = member.current.value
         self._record_view(member.current.view, value, "founded" if value is None else value.why)
         if not member.current.has_state:
@@ -443,6 +453,8 @@ class Host:
         self._counts.numbered += len(packet.lengths)
         self.recorder.send(packet)
         self._unstable[packet.first] = batch
+        if not self._acknowledges:
+            self._pace.accepted(packet.source, packet.seq, time.monotonic_ns(), self._losses())
         if self._log is not None:
             self._unlogged[packet.first] = batch
         self._in_flight[packet.first] = size = len(packet.payload)
@@ -454,6 +466,8 @@ class Host:
     def _reached(self, output: Reached, *, by_view: bool = False) -> None:
         packet, level = output.packet, output.level
         self.recorder.level(level, packet, by_view=by_view)
+        if self._acknowledges and level < Level.ACKNOWLEDGED:
+            self._measure(packet, level)
         if packet.source == self._me:
             if level > Level.ACCEPTED:
                 self._has_position(packet)
@@ -464,10 +478,29 @@ class Host:
                     del self._unstable[packet.first]
                     batch.reached(Level.KNOWN_STABLE)
 
+    def _measure(self, packet: Packet, level: Level) -> None:
+        """Timers suit how long all members take to acknowledge a packet."""
+        pace = self._pace
+        if level < Level.PREACKNOWLEDGED:
+            pace.accepted(packet.source, packet.seq, time.monotonic_ns(), self._losses())
+            if packet.destinations != self._everybody:
+                self._transport.send_directly(_SELECTIVE_SECONDS)
+        else:
+            pace.acknowledged(packet.source, packet.seq, time.monotonic_ns(), self._losses())
+            self._timers.pace = pace.factor
+
+    def _losses(self) -> int:
+        """Changes whenever something is known to be lost."""
+        counts = self._counts
+        return counts.retransmitted + counts.requests + counts.recoveries
+
     def _deliver(self, output: Deliver) -> None:
         packet = output.packet
         if packet.source == self._me:
             self._has_position(packet)
+            if not self._acknowledges:
+                self._pace.acknowledged(packet.source, packet.seq, time.monotonic_ns(), self._losses())
+                self._timers.pace = self._pace.factor
         self.recorder.deliver(packet)
         self._inbox.put(packet)
         if self._log is not None:
@@ -515,13 +548,21 @@ class Host:
         self._transport.send_outside(unit, output.address)
 
     def _send_control(self, output: SendControl) -> None:
-        self._transport.send_membership(output.unit, output.to, output.view)
+        if self._log is None or type(output.unit) not in _PROMISES:
+            self._transport.send_membership(output.unit, output.to, output.view)
+            return
+        acceptor, transport = self.member.acceptor, self._transport
+        self._log.promise(
+            *(output.view, acceptor.promised, acceptor.accepted),
+            lambda: transport.send_membership(output.unit, output.to, output.view),
+        )
 
     def _install(self, output: InstallView) -> None:
         """From here on outputs are of the machine of this view."""
         view = output.view
         self._timers.cancel_others("view.")
         self.machine, self._me = self.member.machine, output.place
+        self._use_pace(len(view.nodes))
         self._nodes, self._everybody, self._places = view.nodes, view.everybody, {}
         if self._stopped_for_view:
             self._stopped_for_view = False
@@ -529,10 +570,15 @@ class Host:
         self._record_view(view, output.value, output.why)
         self._owner.view_installed(output)
 
+    def _use_pace(self, members: int) -> None:
+        self._pace.use(self.member.epoch.config.timing, members if self._acknowledges else 1)
+        self._timers.pace = self._pace.factor
+
     def _record_view(self, view: GroupView, value: NextView | None, why: str) -> None:
         """`value`: what was agreed on; None: the founding view."""
         heard = mask_of(node for _, node in heard_members(view, value, self.member.current.departed))
-        self.recorder.view(ViewInstalled(view.number, mask_of(view.nodes), why, heard, view.nodes), view.nodes)
+        people = {node: person.name for node, person in zip(view.nodes, view.members, strict=True)}
+        self.recorder.view(ViewInstalled(view.number, mask_of(view.nodes), why, heard, view.nodes), people)
 
     def _left(self, _: LeftGroup) -> None:
         """What is in the cut of the last view is with all members that go on."""

@@ -45,7 +45,7 @@ class Inbox:
         """`names`: of the members of the first view, in their places."""
         self._names = names  # in the view that is being read
         self.reassembler = MessageReassembler(max_message_size)
-        self._queue: deque[Packet | _NewView | Notice] = deque()
+        self._queue: deque[Packet | _NewView | Notice | list[Message]] = deque()
         self._ready = self._queue  # what the application may read: another one while new arrivals are held
         self._position = self._view = 0  # of the next message to be read
         self._destinations: dict[int, tuple[str, ...]] = {}  # names by mask, of those that occurred
@@ -66,6 +66,8 @@ class Inbox:
         self._totals = dict.fromkeys(names, 0)  # in the views before, by sender
         self._before_held: dict[str, int] = {}  # all of them, when new arrivals began to be held
         self._first_position = 0  # of the last view
+        self._resume = 0  # of the next message, while new arrivals are held
+        self._replays, self._replayed = False, asyncio.Event()  # older messages come from the log; they were read
         self.log: LogFeed | None = None
         """Is given the same packets and views, if this member has a log."""
 
@@ -81,6 +83,16 @@ class Inbox:
     def position(self) -> int:
         """The position of the next message that is put here."""
         return self._first_position + sum(self._counts)
+
+    @property
+    def resume_at(self) -> int:
+        """The position of the next message that the application is to be handed, after all that waits for it."""
+        return self._resume if self.is_held else self.position
+
+    def begin_at(self, position: int, view: int) -> None:
+        """The first message has this position, in the view of this number: the group goes on with a log."""
+        self._position = self._first_position = position
+        self._view = view
 
     @property
     def too_large(self) -> int:
@@ -145,7 +157,7 @@ class Inbox:
         self._queue.append(notice)
         self._arrived.set()
 
-    def _all(self) -> Iterator[Packet | _NewView | Notice]:
+    def _all(self) -> Iterator[Packet | _NewView | Notice | list[Message]]:
         """All that waits, in its order."""
         return chain(self._ready, self._queue) if self.is_held else iter(self._queue)
 
@@ -156,6 +168,7 @@ class Inbox:
 
     def hold_for_state(self) -> None:
         """What arrives from now on is not read before `release`: it follows a state that is not loaded yet."""
+        self._resume = self.resume_at
         self.drop_held()
         self._queue, self._before_held, self.limit = deque(), self.delivered, HOLD_LIMIT
         if self._ready:
@@ -170,8 +183,21 @@ class Inbox:
         """
         await self._read_up.wait()
 
+    def replay_from(self, position: int) -> None:
+        """While arrivals are held: what the application is handed next comes from the log, from this position on."""
+        self._resume, self._replays = position, True
+
+    async def put_replayed(self, messages: list[Message]) -> None:
+        """Older messages, before all that is held; returns when they were read."""
+        self._ready.append(messages)
+        self._resume += len(messages)
+        self._replayed.clear()
+        self._arrived.set()
+        await self._replayed.wait()
+
     def release(self) -> None:
         """The state is loaded: what follows it may be read."""
+        self._replays = False
         self._ready.extend(self._queue)
         self._queue, self.limit = self._ready, INBOX_LIMIT
         self._arrived.set()
@@ -189,7 +215,8 @@ class Inbox:
 
     def end(self, reason: BaseException) -> None:
         """Nothing more will come; `reason` is raised when everything was read. What waits for a state is never read."""
-        self.drop_held()
+        if not self._replays:
+            self.drop_held()
         self._end, self._awaited = reason, None
         self._arrived.set()
 
@@ -201,6 +228,8 @@ class Inbox:
                 return None
             found = ready.popleft()
             if not isinstance(found, Packet):
+                if isinstance(found, list):
+                    return found
                 if not isinstance(found, _NewView):
                     if not ready and self.is_held:
                         self._read_up.set()  # this is `Excluded`, which comes last
@@ -213,6 +242,7 @@ class Inbox:
             messages = self._messages(found)
             if messages:
                 return messages
+        self._replayed.set()
         return None
 
     def _note_room(self) -> None:
@@ -220,7 +250,7 @@ class Inbox:
             self._full = False
             self.on_room()
 
-    def _waits_at(self, found: "Packet | _NewView | Notice") -> bool:
+    def _waits_at(self, found: "Packet | _NewView | Notice | list[Message]") -> bool:
         return isinstance(found, _NewView) and found.view.number == self._awaited
 
     def _enter(self, entered: "_NewView") -> None:
@@ -236,7 +266,7 @@ class Inbox:
 
         Several readers may wait: the first that runs takes what has arrived, so each must call `take` again.
         """
-        if self._end is not None and self._awaited is None:
+        if self._end is not None and self._awaited is None and not self._replays:
             raise self._end.with_traceback(None)  # one error for all calls: it must not collect their tracebacks
         self._arrived.clear()
         self._waiting += 1

@@ -30,13 +30,18 @@ class JoinerHost:
     def __init__(self, joiner: Joiner, send: Callable[[OutsideUnit, str], None], owner: JoinerOwner) -> None:
         self._joiner, self._send, self._owner = joiner, send, owner
         self._timers = Timers(lambda name: self._carry_out(joiner.handle(TimerFired(name))))
-        self._asked_at, self._stopped, self._withdrawn = 0, False, False
+        self._asked_at, self._stopped, self._withdrawn, self._heard_blocked = 0, False, False, False
         self.has_applied = False
         """The members may take it in, or have done so."""
         self.waits_for = ""
         """Why it takes so long, as the members say; empty: none has answered."""
         self.round_trip: int | None = None
         """Nanoseconds, of a question to a member: the shortest."""
+
+    @property
+    def is_cut_off(self) -> bool:
+        """Those that have answered reach too few others to take anybody in."""
+        return self._joiner.found is None and self._heard_blocked
 
     def begin(self) -> None:
         """Looks for the group."""
@@ -49,6 +54,7 @@ class JoinerHost:
         if type(unit) is Answer and unit.reach:
             self.has_applied = False  # it was not noted
         known = self._joiner.found
+        self._heard_blocked = self._heard_blocked or (isinstance(unit, Found) and unit.blocked)
         outputs = self._joiner.handle(ReceiveOutside(unit, address))
         found = self._joiner.found
         if found is not None and found is not known:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from ordercast.live.durability import DurableWaiters
 from ordercast.live.events import Excluded, View
 from ordercast.live.host.arrivals import Arrivals
 from ordercast.live.host.batching import Outbox
@@ -27,14 +28,20 @@ from ordercast.live.host.busy_polling import BusyPolling
 from ordercast.live.host.flow_control import FlowControl
 from ordercast.live.host.flush_scheduler import FlushScheduler
 from ordercast.live.host.founders import Founders
-from ordercast.live.host.group_terms import GroupTerms
+from ordercast.live.host.group_terms import GroupTerms, read_terms
 from ordercast.live.host.host import Host
 from ordercast.live.host.inbox import Inbox
 from ordercast.live.host.leaving import Leaving
 from ordercast.live.host.member_addresses import MemberAddresses, RelayOption
 from ordercast.live.host.member_state import MemberState, StateOptions
 from ordercast.live.host.membership import Membership, joined_nodes, log_view, places_of, told
-from ordercast.live.host.parameters import HIGHEST_LEVEL, Parameters, congestion_control, longest_wait
+from ordercast.live.host.parameters import (
+    HIGHEST_LEVEL,
+    Parameters,
+    congestion_control,
+    gathering_time,
+    longest_wait,
+)
 from ordercast.live.host.partial_messages import PartialsExchange
 from ordercast.live.host.recording import NewRecorder
 from ordercast.live.host.returning import WITHDRAWN, Exclusions, Returning, settle
@@ -54,6 +61,7 @@ from ordercast.model.nodes import mask_of, name_of
 from ordercast.model.runs import Channel
 from ordercast.protocols.membership import events as membership_events
 from ordercast.protocols.membership import machine as membership
+from ordercast.protocols.membership.applicants import Terms
 from ordercast.protocols.membership.events import InstallView, ReceiveOutside
 from ordercast.protocols.membership.order import order_of
 from ordercast.protocols.membership.units import (
@@ -67,7 +75,9 @@ from ordercast.wire.keys import GroupKeys
 
 if TYPE_CHECKING:
     from ordercast.live.host.durable.member_log import MemberLog
+    from ordercast.live.host.durable.standing import Plan
 
+_ANEW = "the group began anew, from the logs of its members"
 _TIMES_TOLD = 3  # that this member has failed: some may be lost
 _ROUNDS_AFTER = 4  # in which one that has left still answers: the others hear of the view meanwhile
 _OWN_POSITIONS = {"spo", "po"}  # orders in which each member counts its own messages only
@@ -91,8 +101,9 @@ class Member:
         rejoin: bool = True,
         state: StateOptions | None = None,
         log: "MemberLog | None" = None,
+        plan: "Plan | None" = None,
     ) -> None:
-        """`own`: name and address; `log`: open, if there is one.
+        """`own`: name and address; `log`: open, if there is one; `plan`: the group begins anew, with this view.
 
         `founders`: names and addresses of those that open the group, if this member is one of them. `group`: its name.
         `rejoin`: if the others continue without this member, it joins again.
@@ -129,9 +140,11 @@ class Member:
         self._view: GroupView  # the current one
         self._leaving = Leaving(self)
         self._opened_at, self._max_hold, self._scheduled = 0.0, 0, False
+        self._timing = parameters.config.timing
         self._lacks = 0  # places that this member does not reach, while they are too many to agree on the next view
         self._exclusions = Exclusions()
         self._withdrawn: GroupClosed | str | None = None  # why it does not return, though it may be taken in
+        self._undurable: list[DurableWaiters] = []  # for own messages that were delivered while this member was away
         self._partials = PartialsExchange(transport, self.inbox, self._partials_lost)
         self.flow = FlowControl(self.inbox, lambda notice: transport.send_control(notice, None), self._pump)
         self._arrivals = Arrivals(
@@ -142,14 +155,18 @@ class Member:
             failure_timeout=parameters.failure_timeout,
         )
         self._use_session(session)
-        self._use_log(log)
+        self._use_log(log, plan)
         self._welcome: Welcome | None = None  # while the first view of one that joined is entered
         self.joined_view: View | None = None
         """The first view of one that joined or returned."""
 
-    def _use_log(self, log: "MemberLog | None") -> None:
-        """Writes to it, if there is one."""
-        self.log = log
+    def _use_log(self, log: "MemberLog | None", plan: "Plan | None") -> None:
+        """What is delivered is written there; with a plan, the group goes on at its position."""
+        self.log, self._plan = log, plan
+        if plan is not None:
+            self.inbox.begin_at(plan.position, plan.number)
+            self.inbox.hold_for_state()
+            self._first_position = plan.position
         if log is not None:
             self.inbox.log, self.outbox.logged, self._arrivals.log = log.feed, True, log
             log.use(self)
@@ -338,6 +355,10 @@ class Member:
             for (name, address), incarnation in zip(self._founders, opened.incarnations, strict=True)
         )
         view = founding_view(founders, opened.session.to_bytes(8, "big"))
+        if self._plan is not None:
+            view = replace(view, number=self._plan.number)
+            opened_with = View(number=view.number, position=self._plan.position, members=names, joined=names, why=_ANEW)
+            self.joined_view = opened_with
         member = membership.Member(
             *(founders[self.me], view, order_of(parameters.protocol), config),
             membership_config(parameters, self.session.round_trips.typical()),
@@ -346,7 +367,10 @@ class Member:
         )
         self._start(member, names)
         if self.log is not None:
+            self.log.terms = self._terms.encoded()
             self.log.found(view, self.me)
+            self.log.has_begun = self.log.has_begun or self._plan is None
+            self._answer_restarts(self.log, founders[self.me])
         self._stop_joining()
         self._opened_at = self._loop.time()
         self._logs.membership.info(
@@ -358,6 +382,9 @@ class Member:
         """Begins in a view of the open group, which this process joined, or returned to, as `me`."""
         self._terms, self._welcome = terms, welcome
         self.founders.know(welcome.founders)
+        if self.log is not None:
+            self.log.terms = terms.encoded()
+            self._answer_restarts(self.log, me)
         view, parameters = welcome.view, self.parameters
         member = membership.Member.joins(
             *(me, welcome, order_of(parameters.protocol), self._configured(round_trip)),
@@ -377,7 +404,7 @@ class Member:
 
     def _configured(self, round_trip: int | None) -> GroupConfig:
         config = self.parameters.config_for(round_trip)
-        self._max_hold = longest_wait(config.timing.guard)
+        self._timing, self._max_hold = config.timing, longest_wait(config.timing.guard)
         return config
 
     def _start(self, member: membership.Member, names: Sequence[str]) -> None:
@@ -394,6 +421,7 @@ class Member:
             owner=self,
             flight=self._upkeep.congestion.flight,
             flow=self.flow,
+            measures_rounds=self.parameters.measures_rounds,
             log=self.log,
         )
         if self._scheduled:
@@ -408,8 +436,9 @@ class Member:
         self._view = view
         self.membership.enter(view)
         addresses = self._addresses.in_view(view)
-        relay = self._addresses.relay_in(addresses, place)
-        self.transport.enter_view(view, place, addresses, channel, relay, max_hold=self._max_hold)
+        relay = self._addresses.relay_in(addresses, place, channel)
+        gather = gathering_time(self._timing, len(addresses))
+        self.transport.enter_view(view, place, addresses, channel, relay, max_hold=self._max_hold, gather=gather)
         self.founders.enter_view(addresses, place)
         self.session.places = self._partials.places = {node: each for each, node in enumerate(view.nodes)}
         self._arrivals.enter_view(view, place)
@@ -437,8 +466,8 @@ class Member:
         if self.host is not None:
             self.host.unheard(places)
 
-    def stop(self, why: BaseException) -> None:
-        """The protocol is over; the session may still have to tell others."""
+    def stop(self, why: BaseException, *, alone: bool = False) -> None:
+        """The protocol is over; the session may still have to tell others. `alone`: the others continue."""
         self.end = why
         self._arrivals.detection.stop()
         self.state.stop(why)
@@ -451,9 +480,11 @@ class Member:
         self.inbox.end(why)
         self.outbox.release()
         if isinstance(why, GroupAborted):
-            self._logs.shutdown.warning("the group was aborted: %s", why.why, extra={"reason": why.why})
+            sentence = f"{self.name} is not in the group any more" if alone else "the group was aborted"
+            self._logs.shutdown.warning("%s: %s", sentence, why.why, extra={"reason": why.why})
         elif isinstance(why, GroupClosed):
-            self._logs.shutdown.info("the group was closed", extra={"reason": "closed"})
+            sentence = f"{self.name} has left the group" if alone else "the group was closed"
+            self._logs.shutdown.info("%s", sentence, extra={"reason": "left" if alone else "closed"})
 
     def _account(self, why: str) -> GroupAborted | JoinError:
         if self.host is None:
@@ -485,7 +516,10 @@ class Member:
         new = told(change, position, () if welcome is None else welcome.departed)
         self.inbox.put_view(new, {} if welcome is not None else places_of(change))
         if self.log is not None:
-            self.log.enter_view(view, change.place)
+            self.log.enter_view(view, change.place, position)
+            for waiters in self._undurable:
+                self.log.durability.delivered(waiters, position)
+            self._undurable.clear()
         log_view(new, self._logs)
         nodes, joined = mask_of(view.nodes), joined_nodes(change)
         self._loop.call_soon(self._continue_with, new, nodes, joined)  # when the machine's turn is over
@@ -512,7 +546,7 @@ class Member:
 
     def found(self, unit: Found, address: str) -> Found:
         """The same, with what one that asks from this address is told besides."""
-        return replace(unit, is_founder=self.founders.has(address))
+        return replace(unit, is_founder=self.founders.has(address), names=self.membership.members)
 
     def welcome(self, unit: Welcome) -> Welcome:
         """The same, with what those that join are told besides."""
@@ -544,7 +578,7 @@ class Member:
         self._arrivals.detection.stop()
         self._lacks = 0
         self.host.retire()
-        counts = settle(self.host, self.outbox, output.end) if output.end is not None else (None, None)
+        counts = settle(self.host, self.outbox, output.end, self._undurable) if output.end is not None else (None, None)
         self.inbox.put_notice(Excluded(sentence, *counts))
         self.state.interrupt()
         timeout = self.parameters.failure_timeout / SECOND
@@ -559,6 +593,7 @@ class Member:
             send=self.transport.send_outside,
             returned=self._returned,
             refused=self._not_returned,
+            has_log=self.log is not None,
         )
         self._arrivals.returning.begin(self._exclusions.delay(self._loop.time(), timeout))
 
@@ -579,17 +614,22 @@ class Member:
             assert self._withdrawn is not None
             self.end_alone(self._withdrawn, 0)
 
-    def _returned(self, me: Incarnation, welcome: Welcome) -> None:
+    def _returned(self, me: Incarnation, welcome: Welcome, terms: Terms) -> None:
         """It is a member again, as another incarnation and node."""
         old, end = self.host, welcome.end_of_old
         assert old is not None
-        settle(old, self.outbox, None if end is None else end.end)
+        settle(old, self.outbox, None if end is None else end.end, self._undurable)
         self._arrivals.returning, self._arrivals.retired = None, old
         place = welcome.view.place_of(me)
         assert place is not None, "the joiner has checked it"
         node = welcome.view.nodes[place]
         self._use_session(joined_session(self.name, node, welcome.view, self.session.machine.config))
-        self.enter(me, welcome, self._terms, self.session.round_trips.typical())
+        known = self._terms
+        if self.log is not None and terms != known.encoded():
+            known = read_terms(terms)
+            self._addresses.begin_anew()
+            self.log.durability.begin_anew()
+        self.enter(me, welcome, known, self.session.round_trips.typical())
         if self._withdrawn is not None:
             self.state.interrupt()
             self.leave_group(None, drain=False)
@@ -603,7 +643,7 @@ class Member:
             return
         self._stop_joining()
         self.session.stop()
-        self.stop(self._account(why) if isinstance(why, str) else why)
+        self.stop(self._account(why) if isinstance(why, str) else why, alone=True)
         self._loop.call_later(notice / SECOND, self.leave)
 
     def blocked(self, lacks: int) -> None:
@@ -641,6 +681,18 @@ class Member:
         """Nothing is written any more: this member ends, or goes on without a log."""
         if self.log is not None and self.log.settings.on_failure == "leave" and not self.left.done():
             self._tell_failure(f"{self.name} leaves the group, because {why}")
+
+    def _answer_restarts(self, log: "MemberLog", me: Incarnation) -> None:
+        """Gives the log to those that begin the group anew, if this member does not reach enough others to go on."""
+        from ordercast.live.host.durable.restart_host import SurvivorHost  # noqa: PLC0415 (only those with a log)
+
+        survivor = SurvivorHost(log, self.state.offer, me)
+
+        def answer(body: bytes) -> None:
+            if self.is_blocked:
+                survivor.receive(body, self.transport.send_restarting)
+
+        self.transport.answer_discovery = answer
 
     def log_caught_up(self) -> None:
         """The disk was slower than the group, and is not any more."""

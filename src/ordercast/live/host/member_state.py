@@ -6,8 +6,8 @@ cannot load the state, it leaves for good.
 """
 
 import asyncio
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Protocol
 
 from ordercast.live.host.batching import Outbox
 from ordercast.live.host.host import Host
@@ -22,8 +22,11 @@ from ordercast.model.config import SECOND
 from ordercast.model.errors import JoinError
 from ordercast.protocols.membership.events import Excluded, InstallView, StateLoaded
 from ordercast.protocols.membership.units import Probe
-from ordercast.protocols.membership.view import Incarnation
+from ordercast.protocols.membership.view import GroupView, Incarnation
 from ordercast.wire.keys import GroupKeys
+
+if TYPE_CHECKING:
+    from ordercast.live.host.durable.member_log import MemberLog
 
 __all__ = ["MemberState", "StateOptions"]
 
@@ -41,6 +44,7 @@ class StateOwner(Protocol):
     outbox: Outbox
     transport: Transport
     host: Host | None
+    log: "MemberLog | None"
     left: "asyncio.Future[None]"
     end: BaseException | None
 
@@ -49,6 +53,9 @@ class StateOwner(Protocol):
 
     def leave(self) -> None:
         """Sends and receives nothing any more."""
+
+    def log_failed(self, why: str) -> None:
+        """The log is of no use any more."""
 
 
 class MemberState:
@@ -66,6 +73,10 @@ class MemberState:
         self._failure_timeout = owner.parameters.failure_timeout / SECOND
         self._logs, self._loop = GroupLogs(group, owner.name), asyncio.get_running_loop()
         self._transfer: StateTransfer | None = None
+        self._log = None if options is None else options.log
+        self._replaying: asyncio.Task[None] | None = None
+        self.starts_at = 0
+        """The position of the first message that the application is handed."""
         self._join_timeout = 0.0
         if options is not None:
             self._join_timeout = options.join_timeout
@@ -127,6 +138,9 @@ class MemberState:
             if self._joining_again is not None:
                 self._joining_again.cancel()
             owner.inbox.hold_for_state()
+            if owner.log is not None:
+                owner.log.resume_at = owner.inbox.resume_at if owner.log.has_begun else None
+                owner.log.feed.catch_up()
             owner.outbox.paused = True
             people, nodes = change.view.members, change.view.nodes
             me = owner.host.member.current.me
@@ -137,6 +151,16 @@ class MemberState:
         if self._transfer is not None:
             self._transfer.handed_out(number)
 
+    def offer(self, view: GroupView, joined: Sequence[Incarnation]) -> None:
+        """Offers the log to those that begin the group anew."""
+        if self._transfer is not None:
+            self._transfer.offer(view, joined)
+
+    def read_all(self) -> None:
+        """The application has been handed everything that there is."""
+        if self._log is not None:
+            self._log.snapshot_if_due()
+
     def rotate_keys(self, keys: GroupKeys) -> None:
         """New connections use other keys from now on."""
         if self._transfer is not None:
@@ -146,6 +170,8 @@ class MemberState:
         """The others continue without this incarnation: if it had not got the state, its events mean nothing."""
         if self._transfer is not None:
             self._transfer.interrupt()
+        if self._replaying is not None:
+            self._replaying.cancel()
         self._owner.inbox.drop_held()
 
     def stop(self, why: BaseException) -> None:
@@ -185,8 +211,8 @@ class MemberState:
         """Returns when the application was handed all that came before the state."""
         await self._owner.inbox.read_up()
 
-    def state_loaded(self, loaded: Loaded) -> None:
-        """The application has it: it is given what was delivered meanwhile."""
+    def state_loaded(self, loaded: Loaded, start: int | None) -> None:
+        """The application has it: it is given what was delivered meanwhile, behind what its log has from `start` on."""
         owner, host = self._owner, self._owner.host
         assert host is not None, "it is in a view"
         self._logs.membership.info(
@@ -197,12 +223,35 @@ class MemberState:
             extra={"peer": loaded.donor.name},
         )
         host.recorder.state(loaded.view, loaded.donor.node, loaded.size)
+        if owner.log is not None:
+            owner.log.caught_up()
         host.change(StateLoaded())
         owner.outbox.paused = False
-        owner.inbox.release()
+        if start is None or owner.log is None:
+            owner.inbox.release()
+        else:
+            self.replay(start, owner.log.position_of_view(loaded.view))
         if not self._loaded.done():
             self._loaded.set_result(None)
         host.pump()
+
+    async def go_on(self, position: int) -> None:
+        """The group began anew at this position: the application is handed what its log has before."""
+        assert self._log is not None, "there is a log"
+        self.replay(await self._log.prepare(), position)
+
+    def replay(self, start: int, stop: int) -> None:
+        """The application is handed what the log has between these positions, before all that is held."""
+        assert self._log is not None, "there is a log"
+        if self.starts_at == 0:
+            self.starts_at = start
+        self._replaying = self._loop.create_task(self._log.replay(self._owner.inbox, start, stop))
+        self._replaying.add_done_callback(self._replayed)
+
+    def _replayed(self, task: "asyncio.Task[None]") -> None:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._logs.live.error("%s cannot read its log", self._name, exc_info=error)
+            self._owner.log_failed(f"it cannot read its log: {error}")
 
     def state_not_loaded(self, error: JoinError) -> None:
         """It leaves."""

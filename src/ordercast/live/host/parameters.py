@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from ordercast.live.host.congestion import MAX_BYTES_IN_FLIGHT, CongestionControl, DatagramSizes
+from ordercast.live.host.congestion import MAX_BYTES_BY_LINKS, MAX_BYTES_IN_FLIGHT, CongestionControl, DatagramSizes
 from ordercast.live.session.events import heartbeat_interval
 from ordercast.live.settings import (
     NETWORK_MTU,
@@ -50,6 +50,12 @@ SHORT_LOG, LONG_LOG = 400, 2400
 """Packets after which `total` agrees on its order and begins anew: without links, and with."""
 MAX_SIZE_BY_LINKS = 24_000
 """Of datagrams: in links longer ones gain nothing, and packets are kept by number."""
+GATHERS_FROM = 5
+"""Members from which on acknowledgments go by a relay, if the order needs none."""
+_WORK_OF_MEMBER = 150 * MICROSECOND  # to receive something and acknowledge it, on a core that it shares
+
+_MAX_HISTORY = 8192  # packets that a sequencer keeps, if they are short
+
 _BUFFERED = 3 << 20  # bytes in flight that the socket buffers of a member hold, with the system's overhead
 
 _FIXED_OVERHEAD = 150  # headers of the datagram, the relay, the record and the unit, with room to spare
@@ -99,6 +105,16 @@ class Parameters(ConfigValue, frozen=True, kw_only=True):
     def has_links(self) -> bool:
         """Units travel in links: not on one machine, and not by multicast."""
         return self.mtu > 0 and not self.multicast
+
+    @property
+    def measures_rounds(self) -> bool:
+        """Timers follow measured rounds: on one machine, where handshakes show little, and hardly anything is lost."""
+        return not self.measures_round_trip and self.round_trip == LOOPBACK_ROUND_TRIP
+
+    @property
+    def gathers(self) -> bool:
+        """Only acknowledgments go by a relay."""
+        return self.protocol == "spo"
 
     @property
     def heartbeat(self) -> int:
@@ -195,7 +211,7 @@ def parameters_for(
         f"not {settings.resilience}",
     )
     timers = _timers(protocol, round_trip, timeout)
-    history = LONG_WINDOW if has_links else max(16, min(1024, _BUFFERED // initial))
+    largest = max(16, min(1024, _BUFFERED // initial))  # packets of the largest size that the buffers hold
     config = GroupConfig(
         nodes=nodes,
         window=window,
@@ -203,9 +219,11 @@ def parameters_for(
         log_limit=LONG_LOG if has_links else SHORT_LOG,
         timing=timers.timing,
         polls_to_abort=timers.polls_to_abort,
+        polls_late=True,
         sequencer=SequencerConfig(
-            history=history,
-            acknowledge_after=history // 4,
+            history=_MAX_HISTORY,
+            history_bytes=MAX_BYTES_BY_LINKS if has_links else _BUFFERED,
+            acknowledge_after=largest // 4,
             resilience=settings.resilience,
             suspect_after=timers.suspect_after,
             heartbeat=4 * heartbeat_interval(timeout),  # the failure detector has its own
@@ -232,6 +250,11 @@ def parameters_for(
 def congestion_control(parameters: Parameters, buffer: int) -> CongestionControl:
     """Of a member whose socket holds so many bytes."""
     return CongestionControl(parameters.datagram_sizes(buffer), has_links=parameters.has_links)
+
+
+def gathering_time(timing: Timing, members: int) -> int:
+    """How long acknowledgments wait at the relay for those of others, if some do not come."""
+    return max(timing.status, _WORK_OF_MEMBER * members) if members > 2 else 0
 
 
 def longest_wait(round_trip: int) -> int:

@@ -43,8 +43,8 @@ class MemberRecorder:
     def discard(self, unit: Unit, why: str) -> None:
         """A unit was discarded."""
 
-    def view(self, view: ViewInstalled, nodes: tuple[int, ...]) -> None:
-        """A view was installed; `nodes`: those of its places, which packets name from now on."""
+    def view(self, view: ViewInstalled, members: Mapping[int, str]) -> None:
+        """A view was installed; `members`: nodes, which packets name by their places from now on, and their names."""
 
     def exclude(self, number: int, why: str) -> None:
         """The member was told that the view of this number is without it."""

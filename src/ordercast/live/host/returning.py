@@ -8,6 +8,7 @@ import asyncio
 import secrets
 from collections.abc import Callable, Sequence
 
+from ordercast.live.durability import DurableWaiters
 from ordercast.live.host.batching import Outbox
 from ordercast.live.host.host import Host
 from ordercast.live.host.joiner_host import JoinerHost
@@ -39,14 +40,17 @@ class Exclusions:
         return 0.0 if not before else failure_timeout * (1 << min(before, _MAX_DOUBLINGS))
 
 
-def settle(host: Host, outbox: Outbox, end: int | None) -> tuple[int, int]:
+def settle(host: Host, outbox: Outbox, end: int | None, undurable: list[DurableWaiters]) -> tuple[int, int]:
     """After an exclusion: how many own messages the others were delivered, and how many are sent again.
 
-    `end`: own packets of the last view were delivered below it; None: nobody knows.
+    `end`: own packets of the last view were delivered below it; None: nobody knows. `undurable`: is given those who
+    wait until what was delivered is on the disks of a majority.
     """
     settled = host.settle(end)
     for batch in settled.delivered:
         batch.reached(Level.KNOWN_STABLE)
+        if batch.durable is not None:
+            undurable.append(batch.durable)
     for batch in settled.unknown:
         batch.give_up(Undelivered("the group continued without this member, and nobody knows whether it was delivered"))
     outbox.put_back(settled.not_delivered)
@@ -67,14 +71,24 @@ class Returning:
         terms: Terms,
         settings: MembershipConfig,
         send: Callable[[OutsideUnit, str], None],
-        returned: Callable[[Incarnation, Welcome], None],
+        returned: Callable[[Incarnation, Welcome, Terms], None],
         refused: Callable[[str], None],
+        has_log: bool = False,
     ) -> None:
-        """`old`: the node that it was."""
+        """`old`: the node that it was. `has_log`: the others may have begun anew, with other numbers of nodes."""
+        self._terms, self._found = terms, terms
         self._me = Incarnation(name, secrets.randbits(64) or 1, address)
         self._returned, self._refused = returned, refused
-        joiner = Joiner(self._me, group, tuple(contacts), secrets.randbits(62), settings, terms=terms, old=old)
-        self._host = JoinerHost(joiner, send, self)
+        self._again: Callable[[], JoinerHost] | None = None  # with those that have begun anew
+
+        def new_host(terms: Terms | None, old: int | None) -> JoinerHost:
+            nonce = secrets.randbits(62)
+            joiner = Joiner(self._me, group, tuple(contacts), nonce, settings, terms=terms, old=old)
+            return JoinerHost(joiner, send, self)
+
+        self._host = new_host(terms, old)
+        if has_log:
+            self._again = lambda: new_host(None, None)
         self._waiting: asyncio.TimerHandle | None = None
         self._begun = False
 
@@ -106,12 +120,17 @@ class Returning:
     # --- what becomes of it (joiner_host.JoinerOwner) ---
 
     def found_group(self, found: Found) -> None:
-        """It knows the group."""
+        """It knows the group; one that began anew has the same terms, but for the session."""
+        self._found = found.terms
 
     def joined_group(self, welcome: Welcome) -> None:
         """It is a member again."""
-        self._returned(self._me, welcome)
+        self._returned(self._me, welcome, self._found)
 
     def refused_by_group(self, why: str) -> None:
-        """It cannot return."""
-        self._refused(why)
+        """It cannot return, unless the group has begun anew, from its logs."""
+        if self._again is not None and self._found != self._terms:
+            self._host, self._again = self._again(), None
+            self._host.begin()
+        else:
+            self._refused(why)

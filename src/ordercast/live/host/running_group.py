@@ -16,7 +16,7 @@ from ordercast.model.errors import JoinError
 from ordercast.protocols.membership.units import Find, Found, OutsideUnit
 from ordercast.protocols.membership.view import GroupView, MembershipConfig
 
-_MIN_GATHER = 3 * MILLISECOND  # for others to become ready to join, too
+_MIN_GATHER = 1 * MILLISECOND  # for others to become ready to join, too
 _MIN_GRACE = 10 * MILLISECOND  # for a suspected member to answer after all
 _FIRST, _LONGEST, _UNSETTLED = 0.2, 1.0, 0.05  # seconds between two questions
 _MAX_HEARD = 8

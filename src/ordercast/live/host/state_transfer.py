@@ -6,8 +6,8 @@ what is delivered is held until the state is loaded.
 """
 
 import asyncio
-from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from ordercast.live.state.application import State
 from ordercast.live.state.connection import Request
@@ -19,16 +19,22 @@ from ordercast.protocols.membership.events import InstallView
 from ordercast.protocols.membership.view import GroupView, Incarnation
 from ordercast.wire.keys import GroupKeys
 
+if TYPE_CHECKING:
+    from ordercast.live.host.durable.exchange import LogExchange
+
 
 class StateOptions(NamedTuple):
     """The application's state, and what its transfer needs besides."""
 
-    state: State
+    state: State | None
+    """None: members have logs, and nothing else to give."""
     timeout: float
     """Seconds to load it."""
     join_timeout: float
     """Seconds to join, again if all donors are gone."""
     keys: GroupKeys | None
+    log: "LogExchange | None" = None
+    """The durable log of this member, for those that join and when it joins itself."""
 
 
 class LoadingOwner(Protocol):
@@ -37,8 +43,8 @@ class LoadingOwner(Protocol):
     async def read_up(self) -> None:
         """Returns when the application was handed all that came before the state."""
 
-    def state_loaded(self, loaded: Loaded) -> None:
-        """The application has it."""
+    def state_loaded(self, loaded: Loaded, start: int | None) -> None:
+        """The application has it. `start`: it is handed what its log has from this position on; None: no log."""
 
     def state_not_loaded(self, error: JoinError) -> None:
         """It will not have it."""
@@ -79,6 +85,7 @@ class StateTransfer:
             failure_timeout=failure_timeout,
             state_timeout=options.timeout,
             is_busy=is_busy,
+            log=options.log,
         )
 
     @property
@@ -99,6 +106,10 @@ class StateTransfer:
         self._donor.keep(self._present)
         if change.gives_state and change.value is not None:
             self._donor.offer(change.view, change.value.joined)
+
+    def offer(self, view: GroupView, joined: Sequence[Incarnation]) -> None:
+        """Offers the log, as that of a view which this member is not in."""
+        self._donor.offer(view, joined)
 
     def handed_out(self, number: int) -> None:
         """The application is handed the view of this number: its state is that of the place."""
@@ -144,6 +155,7 @@ class StateTransfer:
             keys=self.keys,
             failure_timeout=self._failure_timeout,
             state_timeout=self._options.timeout,
+            log=self._options.log,
         )
         self._loading = asyncio.get_running_loop().create_task(self._load(self._loader, self._interrupted))
 
@@ -155,9 +167,13 @@ class StateTransfer:
     async def _load(self, loader: StateLoader, interrupted: "asyncio.Task[None] | None") -> None:
         if interrupted is not None:
             await asyncio.wait((interrupted,))  # the application may have to clean up
-        await self._owner.read_up()
+        if self._options.state is not None:
+            await self._owner.read_up()
+        start = None
         try:
             loaded = await loader.load()
+            if self._options.log is not None:
+                start = await self._options.log.prepare()
         except JoinError as error:
             self._loading = None
             self._owner.state_not_loaded(error)
@@ -166,7 +182,7 @@ class StateTransfer:
             self._owner.donors_gone(str(error))
         else:
             self._loading = None
-            self._owner.state_loaded(loaded)
+            self._owner.state_loaded(loaded, start)
 
     def interrupt(self) -> None:
         """The incarnation that loads is no member any more."""

@@ -36,6 +36,8 @@ class Timers:
         self._fire, self._before, self._drained, self._paused = fire, before, drained, paused
         self._loop = asyncio.get_running_loop()
         self._handles: dict[str, asyncio.Handle] = {}
+        self.pace = 1.0
+        """Durations are multiplied by it, except those whose names begin with `view.`."""
 
     def set(self, timer: SetTimer) -> None:
         """Carries out this output of a machine."""
@@ -43,7 +45,10 @@ class Timers:
         handle = self._handles.get(name)
         if handle is not None:
             handle.cancel()
-        self._handles[name] = self._loop.call_later(timer.after / SECOND, self._due, name)
+        seconds = timer.after / SECOND
+        if self.pace > 1.0 and not name.startswith("view."):
+            seconds *= self.pace
+        self._handles[name] = self._loop.call_later(seconds, self._due, name)
 
     def cancel(self, timer: CancelTimer) -> None:
         """Carries out this output of a machine."""

@@ -14,7 +14,7 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -26,6 +26,7 @@ from ordercast.live.host.recording import MemberRecorder, NewRecorder, RunRow
 from ordercast.model.config import Rules
 from ordercast.model.errors import TraceError
 from ordercast.model.machine import Level, Resumed, ViewInstalled
+from ordercast.model.nodes import name_of
 from ordercast.model.units import Packet, Unit
 from ordercast.protocols.membership.units import Supply
 from ordercast.protocols.registry import machine_class
@@ -68,14 +69,21 @@ def now() -> int:
 class TraceRecorder(MemberRecorder):
     """Writes the rows of one member in one session."""
 
-    def __init__(self, trace: IncrementalTraceWriter, row: RunRow, me: int, *, deliveries_only: bool) -> None:
-        self._trace, self._row, self._me = trace, row, me
+    def __init__(
+        self,
+        trace: IncrementalTraceWriter,
+        row_of: Callable[[Sequence[str]], RunRow],
+        names: Sequence[str],
+        me: int,
+        *,
+        deliveries_only: bool,
+    ) -> None:
+        """`row_of`: makes the row of the run when it begins, given the names of all nodes that are known."""
+        self._trace, self._row_of, self._me = trace, row_of, me
         self._recorder = PacketRecorder(me, self._hand_on, deliveries_only=deliveries_only)
         self._now = now()
         self._nodes: tuple[int, ...] | None = None  # of the places of the current view; None: they are the same
-        nodes = row["nodes"]
-        assert isinstance(nodes, int)
-        self._known_nodes = nodes  # that there ever were
+        self._names = list(names)  # of all nodes that there ever were, as far as they are known
         self._undelivered: dict[tuple[int, int], int] = {}  # by source and first message: levels of accepted packets
         self._unit = 0  # counts what we sent and received; each member counts for itself
         self._aborted = False
@@ -86,6 +94,7 @@ class TraceRecorder(MemberRecorder):
         self._state_at = (0, 0)  # step and time
         self.on_caught_up = _nothing
         self._loop = asyncio.get_running_loop()
+        row = row_of(tuple(names))
         self._write(lambda: trace.begin(row))
         self._flushing = self._loop.call_later(_FLUSH, self._flush)
         self._publishing: asyncio.Handle | None = None  # at once
@@ -134,10 +143,12 @@ class TraceRecorder(MemberRecorder):
         else:
             self._recorder.discard(self._now, self._me, unit, why)
 
-    def view(self, view: ViewInstalled, nodes: tuple[int, ...]) -> None:
+    def view(self, view: ViewInstalled, members: Mapping[int, str]) -> None:
         """A view was installed."""
+        nodes = tuple(members)
         self._recorder.view(self._now, self._me, view)
-        self._known_nodes = max(self._known_nodes, nodes[-1] + 1)
+        if nodes[-1] >= len(self._names):
+            self._know(members)
         before = self._nodes
         self._nodes = self._recorder.nodes = nodes
         self._undelivered = {
@@ -145,6 +156,14 @@ class TraceRecorder(MemberRecorder):
             for (place, first), level in self._undelivered.items()
             if (node := place if before is None else before[place]) in nodes
         }
+
+    def _know(self, members: Mapping[int, str]) -> None:
+        """Others have joined: the row names them, since they may leave no record of their own."""
+        self._names += [name_of(node) for node in range(len(self._names), max(members) + 1)]
+        for node, name in members.items():
+            self._names[node] = name
+        row = self._row_of(tuple(self._names))
+        self._write(lambda: self._trace.describe(row))
 
     def exclude(self, number: int, why: str) -> None:
         """The member was told that the view of this number is without it."""
@@ -207,8 +226,7 @@ class TraceRecorder(MemberRecorder):
             self._publishing.cancel()
         self._publish()
         row = {
-            **self._row,
-            "nodes": self._known_nodes,
+            **self._row_of(tuple(self._names)),
             "aborted": self._aborted,
             "complete": not self._aborted,
             **counters,
@@ -320,8 +338,10 @@ def trace_recorders(
     """Makes recorders that write to a folder, which may hold other sessions and other members, too."""
 
     def record(session: int, node: int, names: Sequence[str]) -> MemberRecorder:
-        row = row_of(names, node, agreed, one_clock=one_clock)
         trace = IncrementalTraceWriter(folder, f"{session:016x}-{node}", f"{group}-{session:016x}")
-        return TraceRecorder(trace, row, node, deliveries_only=deliveries_only)
+        return TraceRecorder(
+            *(trace, lambda known: row_of(known, node, agreed, one_clock=one_clock), names, node),
+            deliveries_only=deliveries_only,
+        )
 
     return record

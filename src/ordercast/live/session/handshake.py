@@ -24,7 +24,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from ordercast.live.session.events import Opened, Output, SendControl, SessionConfig
-from ordercast.live.session.parameter_comparison import difference
+from ordercast.live.session.parameter_comparison import advice, difference, name_at
 from ordercast.model.config import ConfigValue, require
 from ordercast.model.machine import SetTimer
 from ordercast.model.state import DeclaredState
@@ -34,7 +34,6 @@ from ordercast.wire.control import Join, LastJoin, Refuse, truncated
 MAX_INCARNATIONS = 16
 """Incarnations of one member that are accepted before two processes are taken to use its name."""
 _NOTHING = LastJoin()
-_MAKE_EQUAL = "make them equal, for example with one settings file for all members (--settings)"
 
 
 class Identity(ConfigValue, frozen=True, kw_only=True):
@@ -142,7 +141,7 @@ class Handshake(DeclaredState):
         self.unproven[member] = join
         if not alike and known is None and self._names_us(join):
             # With another incarnation known, the new one has to notice.
-            return f"{self._difference(member, join)}; {_MAKE_EQUAL}"
+            return f"{self._difference(member, join)}; {advice(self.parameters, join.parameters)}"
         if not alike or not self._is_alive(member, join):
             out.append(SendControl(self.join(member), member))  # by having received this it can prove that it is alive
             return None
@@ -164,7 +163,11 @@ class Handshake(DeclaredState):
         return self._proves_alive(join.heard[self.me], self.accepted_at[member])
 
     def _difference(self, member: int, join: Join) -> str:
-        return difference(self.parameters, self.names[self.me], join.parameters, self.names[member])
+        return difference(self.parameters, self.names[self.me], join.parameters, self._sender(member, join))
+
+    def _sender(self, member: int, join: Join) -> str:
+        """The name of the one that sent this, at its place in its own list of members."""
+        return name_at(join.parameters, member, self.names[member])
 
     def _accept(self, member: int, join: Join, out: list[Output]) -> None:
         self.joins[member] = join
@@ -262,7 +265,8 @@ class Handshake(DeclaredState):
                 silent.append(name)
             else:
                 differs = unproven.parameters != self.parameters
-                reasons.append(f"{name} sends to {self.names[self.me]}, but does not receive from it")
+                sender = self._sender(member, unproven)
+                reasons.append(f"{sender} sends to {self.names[self.me]}, but does not receive from it")
                 reasons += [self._difference(member, unproven)] if differs else []
         if silent:
             reasons.insert(0, f"nothing received from {', '.join(silent)}")

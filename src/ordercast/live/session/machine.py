@@ -216,6 +216,8 @@ class Session(DeclaredState):
             if heartbeat.asks:
                 out.append(SendControl(Heartbeat(self.closing.stage), member))
             self._advance(out)
+            if self.phase is Phase.CLOSED and not self.closing.below(Stage.ALL_DONE):
+                self._leave_together(out)
 
     def _receive_abort(self, member: int, abort: AbortNotice, out: list[Output]) -> None:
         self.informed |= 1 << member
@@ -385,6 +387,13 @@ class Session(DeclaredState):
                 return
             out.append(SendControl(Heartbeat(self.closing.stage)))
         self._set_round_timer("round", out)
+
+    def _leave_together(self, out: list[Output]) -> None:
+        """All know that all are done: nobody waits for anything but our last stage, which is sent as often as ever."""
+        while self.times_sent < TIMES_REPEATED:
+            self.times_sent += 1
+            out.append(SendControl(Heartbeat(self.closing.stage)))
+        self._leave(out)
 
     def _closing_timed_out(self, out: list[Output]) -> None:
         why = "; ".join(self.waits_for()) or "the others did not confirm that they are done"

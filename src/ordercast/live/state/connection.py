@@ -3,6 +3,8 @@
     joiner:  hello (key, view, nonce)                request (tag of the view, incarnation)            loaded
     donor:                            hello (nonce)                  wait…  part, part, …, end
 
+Where members have durable logs, the joiner's locator follows its request, and a heading comes before the first part.
+
 The keys are derived from the group's key, both hellos and the tag of the view: nothing that was recorded opens, and a
 request that opens was made by a member of the group for this connection. Whatever arrives that is not understood ends
 the connection, and nothing else.
@@ -48,6 +50,12 @@ class Frame(IntEnum):
     FAILED = 6
     """The donor's application could not save its state; the body is a sentence."""
     LOADED = 7
+    LOCATOR = 8
+    """The joiner has a log: the places that it knows."""
+    SUFFIX = 9
+    """What follows is the end of the donor's log; the body is a heading."""
+    STATE = 10
+    """What follows is a state, of a place of the donor's log; the body is a heading."""
 
 
 class ConnectionLostError(Exception):

@@ -7,9 +7,10 @@ view, which is when the state is saved: after the last message of the view befor
 import asyncio
 import socket
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from contextlib import suppress
 from hashlib import sha256
+from typing import Any, TypeVar
 
 from ordercast.live.logs import GroupLogs
 from ordercast.live.state.application import State
@@ -22,8 +23,10 @@ from ordercast.live.state.connection import (
     listen,
     read_hello,
 )
+from ordercast.live.state.shared_log import DonorLog
 from ordercast.live.state.snapshot import Chunks, Snapshot
 from ordercast.live.transport.addresses import Address
+from ordercast.model.errors import LogError
 from ordercast.protocols.membership.view import GroupView, Incarnation
 from ordercast.wire.keys import GroupKeys
 
@@ -35,6 +38,13 @@ _MAX_UNKNOWN = 32  # connections that have not said yet what they want
 _SHARE = 8  # while the donor has messages to send, others get so many times the time that the state takes
 _SHORTEST_PAUSE = 0.001  # seconds; event loops do not sleep for less
 
+_NOTHING_COMMON = (
+    "the log of the one that joins has no place in common with the log of the group as far as that is kept, and the "
+    "application has no state to give: move the folder of its log away, so that it joins as a new member; with state= "
+    "it would be given a snapshot"
+)
+
+_Found = TypeVar("_Found")
 Joiner = tuple[str, int]
 """A name and an incarnation."""
 
@@ -59,7 +69,7 @@ class Donor:
 
     def __init__(  # noqa: PLR0913
         self,
-        state: State,
+        state: State | None,
         address: Address,
         group: str,
         *,
@@ -68,14 +78,17 @@ class Donor:
         failure_timeout: float,
         state_timeout: float,
         is_busy: Callable[[], bool],
+        log: DonorLog | None = None,
     ) -> None:
         """`address`: of the member's datagrams. `is_busy`: whether this member has messages to send: states give way.
+
+        `state`: None if members have nothing to give but the log.
 
         Times are seconds; after `state_timeout` a state is not kept any longer.
         """
         self._state, self._address, self._group, self._name = state, address, group, name
         self._keys, self._failure_timeout, self._state_timeout = keys, failure_timeout, state_timeout
-        self._is_busy, self._logs = is_busy, GroupLogs(group, name)
+        self._is_busy, self._logs, self._log = is_busy, GroupLogs(group, name), log
         self._loop = asyncio.get_running_loop()
         self._offers: dict[int, Offer] = {}  # by number of the view
         self._listener: socket.socket | None = None
@@ -118,6 +131,9 @@ class Donor:
         """
         offer = self._offers.get(number)
         if offer is None or offer.saved.is_set():
+            return
+        if self._state is None:
+            offer.saved.set()
             return
         try:
             shared: Snapshot | None = None
@@ -255,6 +271,14 @@ class Donor:
         self._serving[current] = joiner
 
     async def _give(self, connection: Connection, offer: Offer, joiner: Joiner) -> None:
+        if self._log is not None:
+            try:
+                if await self._gives_suffix(connection, offer, joiner, self._log):
+                    return
+            except LogError as error:
+                self._logs.live.error("%s cannot give its log to %s: %s", self._name, joiner[0], error)
+                await connection.send(Frame.REFUSED, b"it cannot read its log")
+                return
         await self._wait_for(connection, offer)
         snapshot = offer.snapshots.get(joiner)
         if offer.problem is not None:
@@ -263,6 +287,9 @@ class Donor:
         if snapshot is None or snapshot.is_spent:
             await connection.send(Frame.REFUSED, b"it does not keep the state any longer")
             return
+        if self._log is not None:
+            heading = await self._waiting(connection, self._log.state_heading(offer.number))
+            await connection.send(Frame.STATE, heading)
         chunks = snapshot.chunks()
         try:
             await self._stream(connection, chunks)
@@ -275,6 +302,26 @@ class Donor:
             with suppress(Exception):  # the application's, too
                 await chunks.close()
         await self._await_loaded(connection, joiner)
+
+    async def _gives_suffix(self, connection: Connection, offer: Offer, joiner: Joiner, log: DonorLog) -> bool:
+        """Sends the end of the log, if the joiner has its beginning; the log says whether it has."""
+        kind, locator = await connection.receive()
+        if kind is not Frame.LOCATOR:
+            raise ConnectionLostError("it does not say which places of its log it knows")
+        found = await self._waiting(connection, log.suffix(offer.number, locator))
+        if found is None:
+            if self._state is None:
+                await connection.send(Frame.FAILED, _NOTHING_COMMON.encode())
+            return self._state is None
+        heading, parts = found
+        await connection.send(Frame.SUFFIX, heading)
+        chunks = Snapshot(parts).chunks()
+        try:
+            await self._stream(connection, chunks)
+        finally:
+            await chunks.close()
+        await self._await_loaded(connection, joiner)
+        return True
 
     async def _wait_for(self, connection: Connection, offer: Offer) -> None:
         """Until the application has come to the place of the view."""
@@ -308,7 +355,11 @@ class Donor:
         """The next chunk; while it is waited for, the joiner is told that this member lives."""
         if not chunks.may_wait:
             return await chunks.next()
-        task = self._loop.create_task(chunks.next())
+        return await self._waiting(connection, chunks.next())
+
+    async def _waiting(self, connection: Connection, work: Coroutine[Any, Any, _Found]) -> _Found:
+        """What is worked out; meanwhile the joiner is told that this member lives."""
+        task = self._loop.create_task(work)
         try:
             while not (await asyncio.wait((task,), timeout=self._failure_timeout / WAITS_PER_TIMEOUT))[0]:
                 await connection.send(Frame.WAIT)

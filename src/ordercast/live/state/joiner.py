@@ -10,11 +10,13 @@ from ordercast.live.logs import GroupLogs
 from ordercast.live.state.application import State, StateInterruptedError
 from ordercast.live.state.connection import Connection, ConnectionLostError, Frame, Request, connect
 from ordercast.live.state.donor import LENGTH_SIZE
+from ordercast.live.state.shared_log import JoinerLog
 from ordercast.live.transport.addresses import Address
-from ordercast.model.errors import JoinError
+from ordercast.model.errors import JoinError, LogError
 from ordercast.wire.keys import GroupKeys
 
 _RETRY = 0.05  # seconds before donors are asked again that could not be reached
+_LOG_PATIENCE = 8  # times as long as an application may take: a disk is waited for
 _GONE_AFTER = 2  # failure timeouts without a word from any donor
 
 
@@ -47,7 +49,7 @@ class StateLoader:
 
     def __init__(  # noqa: PLR0913
         self,
-        state: State,
+        state: State | None,
         request: Request,
         donors: Sequence[Source],
         *,
@@ -55,8 +57,10 @@ class StateLoader:
         keys: GroupKeys | None,
         failure_timeout: float,
         state_timeout: float,
+        log: JoinerLog | None = None,
     ) -> None:
-        """Times are seconds; the state must be loaded after `state_timeout`."""
+        """Times are seconds; the state must be loaded after `state_timeout`. `state`: None if there is only a log."""
+        self._log = log
         self._state, self._request, self._donors = state, request, list(donors)
         self._group, self._keys = group, keys
         self._failure_timeout, self._state_timeout = failure_timeout, state_timeout
@@ -114,15 +118,24 @@ class StateLoader:
             self._problems.append(f"{donor.name}: {error}")
             return None
         patience = self._failure_timeout / 2 if len(self._donors) > 1 else None
+        if patience is not None and self._log is not None:
+            patience *= _LOG_PATIENCE
         parts = Parts(connection, patience=patience, count=self._count)
         try:
+            if self._log is not None:
+                await connection.send(Frame.LOCATOR, await self._log.locator())
             await self._take(parts, donor)
             if parts.problem is None:
                 await _tell_loaded(connection)
                 return Loaded(self._request.view, donor, parts.size)
+        except ConnectionLostError as error:
+            parts.problem = str(error)
+        except LogError as error:
+            raise JoinError(f"{self._request.name} could not go on with its log: {error}") from error
         finally:
             self._heard = self._loop.time()
             connection.close()
+        assert parts.problem is not None, "else it was loaded"
         self._note(donor, parts, parts.problem)
         return None
 
@@ -132,12 +145,23 @@ class StateLoader:
     async def _take(self, parts: "Parts", donor: Source) -> None:
         if not await parts.begins():
             return
+        kind, heading = parts.heading
+        if kind is Frame.SUFFIX and self._log is not None:
+            self._logs.membership.info("%s takes the end of the log from %s", self._request.name, donor.name)
+            with suppress(StateInterruptedError):
+                if not await self._log.take_suffix(heading, parts):
+                    parts.problem = "the application was handed what the group never agreed on, and needs a state"
+            return
+        assert self._state is not None, "a donor that has no state says so"
         self._logs.membership.info("%s loads the state from %s", self._request.name, donor.name)
         try:
             await self._state.load(parts)
         except Exception as error:
             if parts.problem is None:
                 raise self._load_failed(error) from error
+        else:
+            if parts.problem is None and self._log is not None:
+                await self._log.take_state(heading)
 
     def _load_failed(self, error: Exception) -> JoinError:
         why = "there is not enough memory" if isinstance(error, MemoryError) else f"{type(error).__name__}: {error}"
@@ -160,6 +184,8 @@ class Parts(AsyncIterator[bytes]):
         self._connection, self._patience, self._count = connection, patience, count
         self._digest = sha256()
         self._first: tuple[Frame, bytes] | None = None
+        self.heading: tuple[Frame, bytes] = (Frame.STATE, b"")
+        """What the parts are."""
         self._ended = False
         self.size = 0
         """Bytes that have arrived."""
@@ -173,6 +199,8 @@ class Parts(AsyncIterator[bytes]):
         try:
             async with asyncio.timeout(self._patience):
                 self._first = await self._receive()
+                if self._first[0] in {Frame.SUFFIX, Frame.STATE}:
+                    self.heading, self._first = self._first, None
         except TimeoutError:
             self.problem = "it is not ready"
         except StateInterruptedError:

@@ -23,8 +23,10 @@ from collections.abc import Callable
 from struct import Struct
 
 from ordercast.live.transport.addresses import Address
+from ordercast.live.transport.gathering import GATHERED, Gathering, Parts, joined
 from ordercast.live.transport.reorder_buffer import Stream
-from ordercast.wire.datagram import FROM_RELAY, RELAY, TO_RELAY, Datagram
+from ordercast.model.config import MILLISECOND
+from ordercast.wire.datagram import CAN_WAIT, FROM_RELAY, MAX_DATAGRAM_SIZE, RELAY, TO_RELAY, UNORDERED, Datagram
 from ordercast.wire.seal import Seal
 
 ORIGIN = Struct(">HQ")
@@ -32,6 +34,7 @@ ORIGIN = Struct(">HQ")
 RELAY_INCARNATION = Struct(">Q")
 """In front of the records that a member sends to a relay: the relay's last known incarnation; 0: none yet."""
 ORIGIN_SIZE, RELAY_INCARNATION_SIZE = ORIGIN.size, RELAY_INCARNATION.size
+_LEAST_PATIENCE = 20 * MILLISECOND
 _TICKS_TO_ASK = 3  # without an answer, as members are asked: one and a half heartbeats
 
 
@@ -44,9 +47,39 @@ class Relay:
         self._counter = 0
         self.passed = 0
         """Datagrams that were passed on."""
+        self.gathering: Gathering | None = None
+        """What waits to be passed on together; None: nothing waits."""
 
-    def pass_on(self, origin: int, session: int, records: bytes | memoryview) -> None:
-        """Sends to all what one member sent."""
+    def gather(self, session: int, members: int, hold: int) -> None:
+        """From now on acknowledgments of so many members, all in this session, wait for each other.
+
+        `hold`: nanoseconds, at most.
+        """
+        self.gathering = Gathering(members, hold, lambda parts: self._pass_on_all(session, parts))
+
+    def pass_on(self, origin: int, session: int, records: bytes | memoryview, *, waits: bool = False) -> None:
+        """Sends to all what one member sent; `waits`: together with what others send, if it gathers."""
+        if self.gathering is None:
+            self._pass_on(origin, session, records)
+        else:
+            self.gathering.add(origin, records, waits=waits)
+
+    def close(self) -> None:
+        """Nothing that waits is passed on."""
+        if self.gathering is not None:
+            self.gathering.close()
+
+    def _pass_on_all(self, session: int, parts: Parts) -> None:
+        last = parts[-1][1]
+        if len(parts) > 1 and sum(len(records) for _, records in parts) > MAX_DATAGRAM_SIZE // 2:
+            self._pass_on_all(session, parts[:-1])  # a datagram full of data takes nothing along
+            parts = parts[-1:]
+        if len(parts) == 1:
+            self._pass_on(parts[0][0], session, last)
+        else:
+            self._pass_on(GATHERED, session, joined(parts))
+
+    def _pass_on(self, origin: int, session: int, records: bytes | memoryview) -> None:
         self.passed += 1
         counter, self._counter = self._counter, self._counter + 1
         body = ORIGIN.pack(origin, session) + records
@@ -57,7 +90,7 @@ class Relay:
         if len(datagram.body) < RELAY_INCARNATION_SIZE:
             return None
         records = memoryview(datagram.body)[RELAY_INCARNATION_SIZE:]
-        self.pass_on(datagram.sender, datagram.tag, records)
+        self.pass_on(datagram.sender & ~UNORDERED, datagram.tag, records, waits=bool(datagram.flags & CAN_WAIT))
         return records
 
     def is_named_in(self, datagram: Datagram) -> bool:
@@ -66,7 +99,7 @@ class Relay:
 
     def announce(self, session: int) -> None:
         """Tells all its incarnation, and nothing else."""
-        self.pass_on(RELAY, session, b"")
+        self._pass_on(RELAY, session, b"")
         self.passed -= 1
 
 
@@ -79,7 +112,10 @@ class RelayClient:
         self.incarnation = 0
         """The one that was received from last; 0: none yet."""
         self.stream = Stream(max_hold)
+        self.patience = _LEAST_PATIENCE
+        """Nanoseconds after which an acknowledgment that did not come back counts as lost."""
         self._unanswered, self._silent_ticks = False, 0
+        self._asked_at: int | None = None
 
     def body_of(self, records: bytes) -> bytes:
         """The body of a datagram to the relay. If it has records, they should come back; without, it only asks."""
@@ -90,6 +126,22 @@ class RelayClient:
     def answered(self) -> None:
         """Something of ours came back, or a new incarnation has announced itself."""
         self._unanswered, self._silent_ticks = False, 0
+        self._asked_at = None
+
+    def asked_at(self, now: int) -> None:
+        """An acknowledgment is sent by it now, in nanoseconds."""
+        if self._asked_at is None:
+            self._asked_at = now
+
+    def is_late(self, now: int) -> bool:
+        """Whether an acknowledgment should have come back long ago: the next one is better sent without it.
+
+        After that it is tried again.
+        """
+        if self._asked_at is None or now - self._asked_at < self.patience:
+            return False
+        self._asked_at = None
+        return True
 
     def restarted(self, incarnation: int) -> Stream:
         """A later incarnation is there; the stream of the former one."""

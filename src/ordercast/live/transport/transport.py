@@ -12,12 +12,13 @@ Whatever arrives from the network is understood, or dropped and counted by reaso
 import asyncio
 import time
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from ipaddress import ip_address
 from typing import NamedTuple, Protocol
 
 from ordercast.live.transport.addresses import Address, address_of, reachable
 from ordercast.live.transport.endpoint import Endpoint
+from ordercast.live.transport.gathering import GATHERED, separated
 from ordercast.live.transport.links import Links
 from ordercast.live.transport.packing import ALL, BY_RELAY, Packer
 from ordercast.live.transport.relay import ORIGIN, ORIGIN_SIZE, Relay, RelayClient
@@ -40,8 +41,9 @@ from ordercast.protocols.membership.units import (
 from ordercast.protocols.membership.view import GroupView
 from ordercast.wire.checks import is_valid, is_valid_in_view, is_valid_outside
 from ordercast.wire.codec import Codec, Malformed
-from ordercast.wire.control import IN_SESSION, Control, LinkAcknowledgment
+from ordercast.wire.control import IN_SESSION, Control, LinkAcknowledgment, Restarting
 from ordercast.wire.datagram import (
+    CAN_WAIT,
     FROM_RELAY,
     HANDSHAKE,
     HEADER,
@@ -132,6 +134,9 @@ class Transport:
         self._looping_back = False
         self.relayed = False
         """What is sent to all goes by a relay."""
+        self._gathers = False  # only acknowledgments go by it
+        self._direct_until = 0.0  # until then they do not: see `send_directly`
+        self._waits = True  # all that waits in this turn for the relay can wait there, too
         self.answer_discovery: Callable[[bytes], None] | None = None
         """Who answers those that look for a group by multicast."""
         self.dropped: Counter[str] = Counter()
@@ -145,17 +150,31 @@ class Transport:
         self._incarnation, self._receiver = incarnation, receiver
         self._endpoint.start(self._receive, receiver.drained, receiver.paused)
 
-    def open(self, session: int, channel: Channel, relay: Relay | Address | None, *, max_hold: int = 0) -> None:
+    def open(
+        self,
+        session: int,
+        channel: Channel,
+        relay: Relay | Address | None,
+        *,
+        max_hold: int = 0,
+        gather: int = 0,
+    ) -> None:
         """From now on there are units: in no order, in each sender's order, or in the one order of a relay.
 
-        `max_hold`: nanoseconds that a datagram is held for those that it has overtaken, at most.
+        `max_hold`: nanoseconds that a datagram is held for those that it has overtaken, at most. `gather`: nanoseconds
+        that acknowledgments wait at our own relay for those of others, at most; 0: none waits. Where each sender's
+        order suffices, a relay passes on acknowledgments only.
         """
+        if self._own_relay is not None:
+            self._own_relay.close()
         self._session = session
         self._seal.hold(session)
         # With a relay only the relay receives all that a member counts, and needs it in order; heartbeats need none.
         self._keeps_order = channel is Channel.MANY or isinstance(relay, Relay)
         self._streams = [Stream(max_hold) for _ in range(self._nodes)]
         self.relayed = channel is Channel.ONE
+        self._gathers = channel is Channel.MANY and relay is not None
+        self._waits = True
         self._own_relay = None
         self._own_senders = {self._me, self._me | UNORDERED, self._place_at_first}
         if self._previous is not None:
@@ -163,6 +182,8 @@ class Transport:
         if isinstance(relay, Relay):
             self._own_relay, self._relay = relay, None
             self._own_senders.add(RELAY)
+            if gather:
+                relay.gather(session, self._nodes, gather)
         elif relay is None:
             self._relay = None
         elif self._relay is None or self._relay.address != relay or relay in self._addresses:
@@ -189,7 +210,7 @@ class Transport:
             self._send_in_order = self._send_by_links
         self._links.enter(tag, self._addresses, self._me, passes_on=passes_on, round_trip=2 * max_hold / SECOND)
 
-    def enter_view(
+    def enter_view(  # noqa: PLR0913 (what a view has)
         self,
         view: GroupView,
         me: int,
@@ -198,6 +219,7 @@ class Transport:
         relay: Relay | Address | None,
         *,
         max_hold: int = 0,
+        gather: int = 0,
     ) -> None:
         """From now on members are the places of this view. What waits to be sent in the view before is lost."""
         tag = int.from_bytes(view.tag, "big")
@@ -210,7 +232,7 @@ class Transport:
         self._endpoint.reach([address for place, address in enumerate(addresses) if place != me])
         self._packer.clear()
         self._looped_back.clear()
-        self.open(tag, channel, relay, max_hold=max_hold)
+        self.open(tag, channel, relay, max_hold=max_hold, gather=gather)
 
     @property
     def session(self) -> int | None:
@@ -242,6 +264,8 @@ class Transport:
 
     def close(self) -> None:
         """Sends and receives nothing any more."""
+        if self._own_relay is not None:
+            self._own_relay.close()
         self._in_order.close()
         self._endpoint.close()
 
@@ -282,12 +306,40 @@ class Transport:
         record = self._codec.encode(Outside(str(self._own), unit))
         self._endpoint.send(self._sealed_outside(UNKNOWN, pack_records([record])), address_of(address))
 
+    def send_restarting(self, message: Restarting, address: str) -> None:
+        """Sends to one that begins the group anew."""
+        body = pack_records([self._codec.encode(message)])
+        self._endpoint.send(self._sealed_outside(UNKNOWN, body), address_of(address))
+
     def send(self, unit: Unit, to: int | None) -> None:
         """Sends a unit to one member, or to all, when the turn is over or a datagram is full."""
-        target = (BY_RELAY if self.relayed else ALL) if to is None else to
+        if to is not None:
+            target = to
+        elif self.relayed:
+            target = BY_RELAY
+            if self._waits and not unit.can_wait():
+                self._waits = False
+        else:
+            target = BY_RELAY if self._gathers and unit.can_wait() and self._is_gathered() else ALL
         full = self._packer.add(self._codec.encode(unit), target)
         if full is not None:
             self.send_records(full, target)
+
+    def send_directly(self, seconds: float) -> None:
+        """For so long acknowledgments go to each member directly where they need not go by the relay.
+
+        For messages to some members: the others do not acknowledge them, and would be waited for.
+        """
+        if self._gathers:
+            self._direct_until = time.monotonic() + seconds
+
+    def _is_gathered(self) -> bool:
+        """Whether it goes by the relay: unless the last ones were lost there, or few members send any."""
+        if self._direct_until:
+            if time.monotonic() < self._direct_until:
+                return False
+            self._direct_until = 0.0
+        return self._relay is None or not self._relay.is_late(time.monotonic_ns())
 
     def flush(self) -> bool:
         """The turn is over: sends what waits. What our own relay passed on is received now, one thing after another.
@@ -307,11 +359,21 @@ class Transport:
         assert session is not None, "units are sent in an open session"
         if target != BY_RELAY:
             self._send_in_order(target, self._sealed(0, session, body, target))
-        elif self._own_relay is not None:
-            self._own_relay.pass_on(self._me, session, body)
-            self._looped_back.append((self._me, body))
+            if target == ALL and self._gathers and self._own_relay is not None:
+                self._acknowledged_by_data(self._me)
+            return
+        waits, self._waits = self._waits, True
+        if self._own_relay is not None:
+            self._own_relay.pass_on(self._me, session, body, waits=waits)
+            if not self._gathers:
+                self._looped_back.append((self._me, body))
         elif self._relay is not None:
-            self._send_to_relay(self._relay, body)
+            self._send_to_relay(self._relay, body, waits=waits)
+
+    def _acknowledged_by_data(self, member: int) -> None:
+        """Its acknowledgment went to all with its data: at our own relay nobody need wait for another one."""
+        if self._own_relay is not None and self._own_relay.gathering is not None:
+            self._own_relay.gathering.spoke(member)
 
     def watch_relay(self) -> int:
         """For how many ticks, of which this is one, nothing of ours came back from a relay that is not a member.
@@ -325,9 +387,14 @@ class Transport:
             self._send_to_relay(self._relay, b"")
         return silent
 
-    def _send_to_relay(self, relay: RelayClient, records: bytes) -> None:
+    def _send_to_relay(self, relay: RelayClient, records: bytes, *, waits: bool = False) -> None:
         assert self._session is not None
-        datagram = self._sealed(TO_RELAY, self._session, relay.body_of(records), ALL)
+        flags, body = TO_RELAY | CAN_WAIT if waits else TO_RELAY, relay.body_of(records)
+        if self._gathers:  # others do not receive it: what they count has no gap
+            datagram = self._sealed_as(self._me | UNORDERED, flags, self._session, body, ALL)
+            relay.asked_at(time.monotonic_ns())
+        else:
+            datagram = self._sealed(flags, self._session, body, ALL)
         if self._links is not None and relay.is_member:
             self._endpoint.send_by_link(datagram, self._addresses.index(relay.address))
         else:
@@ -369,6 +436,13 @@ class Transport:
         """Receives what has arrived, up to a limit; True if nothing is left."""
         return self._endpoint.read()
 
+    def receive_early(self, datagrams: Sequence[bytes]) -> None:
+        """Handles what arrived before this member was in its first view: the others were in it already, and sent."""
+        for datagram in datagrams:
+            self._receive(datagram)
+        if datagrams:
+            self._receiver.drained()
+
     def poll(self, seconds: float) -> None:
         """Reads without sleeping until something arrives, or for so long."""
         before, until = self._endpoint.datagrams_in, time.perf_counter() + seconds
@@ -403,6 +477,12 @@ class Transport:
         place = datagram.sender ^ UNORDERED
         if place < self._nodes and not datagram.flags & TO_RELAY:
             self._unpack(place, datagram.body, in_session=True)
+        elif place < self._nodes and self._gathers and self._own_relay is not None:
+            records = self._own_relay.take(datagram)
+            if records is None:
+                self.dropped[Rejection.TRUNCATED] += 1
+            else:
+                self._unpack(place, records, in_session=True)
         else:
             self.dropped["non_member"] += 1
 
@@ -534,11 +614,15 @@ class Transport:
             if tag != self._session:
                 self._receive_relayed_before(origin)
                 return
-            if self._relay is not None and (origin == self._me or origin == RELAY):  # noqa: PLR1714 (the quicker)
-                self._relay.answered()
-            self._unpack_relayed(origin, memoryview(datagram.body)[ORIGIN_SIZE:])
+            body = memoryview(datagram.body)[ORIGIN_SIZE:]
+            if origin == GATHERED:
+                self._unpack_gathered(body)
+            else:
+                self._unpack_relayed(origin, body)
         elif not datagram.flags & TO_RELAY:
             self._unpack(datagram.sender, datagram.body, in_session=True)
+            if self._gathers and self._own_relay is not None:
+                self._acknowledged_by_data(datagram.sender)
         elif self._own_relay is None:
             self.dropped["non_member"] += 1
         else:  # we are the relay: it goes to everybody, us included
@@ -550,7 +634,9 @@ class Transport:
                 self._receive_looped_back()
 
     def _receive_relayed_before(self, origin: int) -> None:
-        """Who sends in the view before has not heard of the current one."""
+        """Who sends in the view before has not heard of the current one; what was gathered shows nothing of it."""
+        if origin == GATHERED:
+            return
         if self._previous is not None and origin < len(self._previous.addresses):
             self._receiver.other_view_received(origin)
         else:
@@ -566,9 +652,20 @@ class Transport:
             finally:
                 self._looping_back = False
 
+    def _unpack_gathered(self, body: memoryview) -> None:
+        parts = separated(body)
+        if parts is None:
+            self.dropped[Rejection.MALFORMED] += 1
+            return
+        for origin, records in parts:
+            self._unpack_relayed(origin, records)
+
     def _unpack_relayed(self, origin: int, records: bytes | memoryview) -> None:
+        if self._relay is not None and (origin == self._me or origin == RELAY):  # noqa: PLR1714 (the quicker)
+            self._relay.answered()
         if origin < self._nodes:
-            self._unpack(origin, records, in_session=True)
+            if not (self._gathers and origin == self._me):  # a protocol without a channel knows what it sent
+                self._unpack(origin, records, in_session=True)
         elif origin != RELAY:  # which only announces itself
             self.dropped["non_member"] += 1
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ordercast.audit.logs import ALL_COLUMNS, COLUMNS
-from ordercast.audit.records import UNRECORDED
+from ordercast.audit.records import NAMES, UNRECORDED
 from ordercast.audit.run_rows import require_nothing_sent, runs_by_name
 from ordercast.model.errors import TraceError
 from ordercast.pipeline.audit.memory import BY_KERNEL, require_memory
@@ -20,7 +20,7 @@ from ordercast.trace.reader import RunRow, event_file, event_files, read_runs
 from ordercast.trace.schema import ABORTED, COMPLETE, CONFIG, ERROR, NODE, NODES, PROTOCOL, RUN
 
 _COLUMNS_WITH_RUN = (*COLUMNS, RUN)
-_KEPT = (RUN, PROTOCOL, NODES, NODE, COMPLETE, ABORTED, CONFIG, UNRECORDED, "sent", "delivered")
+_KEPT = (RUN, PROTOCOL, NODES, NODE, COMPLETE, ABORTED, CONFIG, UNRECORDED, NAMES, "sent", "delivered")
 
 
 class EventLocation(msgspec.Struct, frozen=True):

@@ -52,7 +52,9 @@ class Admission:
 
     def receive_entered(self, unit: Entered, out: list[MemberOutput]) -> None:
         """A member is there, and may have got the state: then more can join."""
-        self.applicants.heard_of(unit.source, out, has_state=unit.has_state)
+        self.applicants.heard_of(unit.source, has_state=unit.has_state)
+        if unit.applicant is not None:
+            self.applicants.name_is_in_use(unit.source, unit.applicant)
         self.consider(out)
 
     def consider(self, out: list[MemberOutput]) -> None:

@@ -55,7 +55,8 @@ class Applicants(DeclaredState):
     olds: dict[tuple[str, int], int]  # of applications in the view before: the nodes that these were before
     next_order: int
     probing: dict[int, int]  # places whose names are applied with: probes left unanswered
-    confirmed: int  # such places that have answered a probe in this view
+    probed_for: dict[int, int]  # such places: the incarnation that applied last
+    refused: deque[int]  # incarnations that applied in this view with a name that is in use
     stateless: int  # places of the view that are not known to have the state
     answered: deque[tuple[int, int]]  # the last questions: incarnation and nonce
     ticket: int  # what applications must show: another one when an applicant has fallen silent
@@ -72,8 +73,8 @@ class Applicants(DeclaredState):
     def start_view(self) -> None:
         """Readiness is about the members of one view: who still waits applies again."""
         self.olds = {key: each.old for key, each in self.applications.items() if each.old is not None}
-        self.applications, self.probing = {}, {}
-        self.confirmed = self.ticket = 0
+        self.applications, self.probing, self.probed_for = {}, {}, {}
+        self.refused, self.ticket = deque(), 0
         self.stateless = self.current.value.stateless if self.current.value else 0
 
     def ready(self) -> Sequence[Incarnation]:
@@ -173,14 +174,17 @@ class Applicants(DeclaredState):
 
         Meanwhile the application is noted: it does not enter a view in which that member stays.
         """
-        place_bit = self.place_bit(unit.applicant.name)
+        place_bit, number = self.place_bit(unit.applicant.name), unit.applicant.number
         place = place_bit.bit_length() - 1
-        if place_bit and place not in self.probing and not self.confirmed & place_bit:
-            if place == self.current.place:
-                return True
-            self.probing[place] = 0
+        if not place_bit or number in self.refused:
+            return bool(place_bit)
+        if place == self.current.place:
+            return True
+        if self.probed_for.get(place) != number:
+            self.probing.setdefault(place, 0)
+            self.probed_for[place] = number
             self._probe(place_bit, out)
-        return bool(self.confirmed & place_bit)
+        return False
 
     def _note(self, unit: Apply, out: list[MemberOutput]) -> None:
         key = (unit.applicant.name, unit.applicant.number)
@@ -224,19 +228,27 @@ class Applicants(DeclaredState):
 
     def _probe(self, places: int, out: list[MemberOutput]) -> None:
         current = self.current
-        current.send_to_each(Probe(current.view.number, current.place), places, out)
+        for place in members(places & current.others):
+            current.send(Probe(current.view.number, current.place, self.probed_for.get(place)), place, out)
 
-    def heard_of(self, place: int, out: list[MemberOutput], *, has_state: bool) -> None:
-        """A member has said that it is there: its name is in use, and it may have got the state."""
-        del out
+    def heard_of(self, place: int, *, has_state: bool) -> None:
+        """A member has said that it is there: it may have got the state."""
         if has_state:
             self.stateless &= ~(1 << place)
-        if place in self.probing:
-            del self.probing[place]
-            self.confirmed |= 1 << place
-            name = self.current.view.members[place].name
-            for key in [key for key in self.applications if key[0] == name]:
-                del self.applications[key]
+
+    def name_is_in_use(self, place: int, applicant: int) -> None:
+        """A member has answered a probe that was sent because this incarnation applied with its name.
+
+        What it said before is no answer: it may have crashed since, and the applicant be its next incarnation.
+        """
+        if place not in self.probing:
+            return
+        self.applications.pop((self.current.view.members[place].name, applicant), None)
+        self.refused.append(applicant)
+        if len(self.refused) > MAX_APPLICANTS:
+            self.refused.popleft()
+        if self.probed_for[place] == applicant:
+            del self.probing[place], self.probed_for[place]
 
     def without_state(self) -> int:
         """Places that are not known to have the state."""

@@ -103,7 +103,7 @@ class ControlReception:
         if isinstance(unit, Entered):
             self.admission.receive_entered(unit, out)
         elif isinstance(unit, Probe):
-            self.installer.say_entered(unit.source, out)
+            self.installer.say_entered(unit.source, out, unit.applicant)
         elif isinstance(unit, Leave):
             return self.coordinator.leaves(unit.source, out)
         else:
@@ -128,7 +128,7 @@ class ControlReception:
         new = places & current.others & ~self.coordinator.suspects
         if not new:
             return
-        why = f"{current.view.names(new)} did not answer"
+        why = f"{current.view.names(new)} suspected"  # it may answer after all
         self._tell(Suspicion(current.view.number, current.place, new, why), new, out)
         self.view_change.decided(self.coordinator.suspect(new, why, out), out)
 

@@ -3,7 +3,6 @@
 from typing import Final
 
 from ordercast.model.machine import CancelTimer, SetTimer
-from ordercast.model.nodes import members
 from ordercast.model.state import DeclaredState
 from ordercast.protocols.membership.events import MemberOutput, SendControl
 from ordercast.protocols.membership.units import MAX_DEPARTED, ControlUnit
@@ -74,10 +73,6 @@ class Current(DeclaredState):
         if to is None and self.size == 1:
             return
         out.append(SendControl(unit, to, self.view.number))
-
-    def send_to_each(self, unit: ControlUnit, places: int, out: list[MemberOutput]) -> None:
-        """To some places of the current view."""
-        out += [SendControl(unit, place, self.view.number) for place in members(places & self.others)]
 
     def set_timer(self, name: str, duration: int, out: list[MemberOutput], stamp: int = 0) -> None:
         """Sets a timer, spread over [T, 2T)."""

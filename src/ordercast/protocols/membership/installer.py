@@ -56,10 +56,10 @@ class Installer(DeclaredState):
         elif value.stay >> told_by & 1:
             self.say_entered(place_after(value, told_by), out)
 
-    def say_entered(self, to: int | None, out: list[MemberOutput]) -> None:
-        """To one place of the current view, or to all."""
+    def say_entered(self, to: int | None, out: list[MemberOutput], applicant: int | None = None) -> None:
+        """To one place of the current view, or to all. `applicant`: of the probe that this answers."""
         current = self.current
-        current.send(Entered(current.view.number, current.place, current.has_state), to, out)
+        current.send(Entered(current.view.number, current.place, current.has_state, applicant), to, out)
 
     def _welcome(self, out: list[MemberOutput]) -> None:
         """Tells those that joined with this view and have not been heard in it."""

@@ -13,6 +13,7 @@ from ordercast.protocols.membership.epoch import EpochReport, Ranges
 from ordercast.protocols.membership.view import (
     MAX_ADDRESS,
     MAX_MEMBERS,
+    MAX_NAME,
     MAX_WHY,
     Ballot,
     Departed,
@@ -105,6 +106,8 @@ class Entered(MemberUnit, frozen=True, gc=False, tag=66):
     """I am in this view; and whether I have the state."""
 
     has_state: bool
+    applicant: int | None = None
+    """Of the probe that it answers."""
 
 
 class Fetch(MemberUnit, frozen=True, gc=False, tag=67):
@@ -144,6 +147,12 @@ class Suspicion(MemberUnit, frozen=True, gc=False, tag=70):
 
 class Probe(MemberUnit, frozen=True, gc=False, tag=71):
     """Are you there? `Entered` is the answer."""
+
+    applicant: int | None = None
+    """The incarnation that applies with the name of the one that is asked, if that is why.
+
+    What that one sent before does not say that it is there still.
+    """
 
 
 class Find(Unit, frozen=True, gc=False, tag=75):
@@ -186,6 +195,8 @@ class Found(Find, frozen=True, gc=False, tag=76):
     """What an application at the one that answers has to show."""
     is_founder: bool = False
     """The group was opened with a member at the address of the one that asks; the host of the one that answers says."""
+    names: tuple[str, ...] = ()
+    """Of all members, by place, for people; the host of the one that answers says."""
 
 
 class Apply(Unit, frozen=True, gc=False, tag=77):
@@ -290,6 +301,8 @@ def problem_of(unit: ControlUnit, view: GroupView) -> str | None:
         packet = unit.packet
         good = 0 <= packet.source < len(view.members) and 0 < packet.destinations <= view.everybody
         good = good and min(unit.number, packet.seq, packet.first) >= 0
+    elif isinstance(unit, Entered | Probe):
+        good = unit.applicant is None or 0 <= unit.applicant < 1 << 64
     elif isinstance(unit, Suspicion):
         good = min(unit.members, unit.unheard) >= 0 and max(unit.members, unit.unheard) <= view.everybody
         good = good and len(unit.why) <= MAX_WHY
@@ -335,6 +348,8 @@ def problem_of_outside(unit: OutsideUnit) -> str | None:
             min(unit.view, unit.ticket) >= 0
             and 0 < len(unit.addresses) <= MAX_MEMBERS
             and all(0 < len(address) <= MAX_ADDRESS for address in unit.addresses)
+            and len(unit.names) in {0, len(unit.addresses)}
+            and all(0 < len(name) <= MAX_NAME for name in unit.names)
             and 0 <= unit.place < len(unit.addresses)
             and 0 <= unit.apply_at < len(unit.addresses)
             and _are_terms(unit.terms)

@@ -50,6 +50,7 @@ class Orderer(DeclaredState):
     reception: Final[Reception]
     timers: Final[Timers]
     max_history: Final[int]
+    max_bytes: Final[int]  # of the history; 0: any
 
     offers: list[dict[int, tuple[Packet, bool]]]  # not numbered yet, by source and seq; whether the sender broadcast it
     ready: deque[int]  # sources whose next offer is here, in the order of arrival
@@ -69,7 +70,7 @@ class Orderer(DeclaredState):
         self, me: int, config: GroupConfig, view: CurrentView, reception: Reception, timers: Timers
     ) -> None:  # fmt: skip
         self.me, self.config, self.view, self.reception, self.timers = me, config, view, reception, timers
-        self.max_history = config.sequencer.history
+        self.max_history, self.max_bytes = config.sequencer.history, config.sequencer.history_bytes
         self.start_view()
 
     def start_view(self) -> None:
@@ -166,7 +167,10 @@ class Orderer(DeclaredState):
 
     def is_full(self) -> bool:
         """True if the history has no room."""
-        return self.reception.received_below - self.reception.stable_below >= self.max_history
+        reception = self.reception
+        if 0 < self.max_bytes <= reception.history_bytes:
+            return True
+        return reception.received_below - reception.stable_below >= self.max_history
 
     def _announce(self, direct: list[PacketId], end: int, out: list[Output]) -> None:
         """Broadcasts the numbers up to `end` of packets that their senders broadcast."""
@@ -259,6 +263,8 @@ class Orderer(DeclaredState):
     def _far_behind(self) -> int:
         """Members whose acknowledgments keep half of the history, or more, from being purged."""
         half = self.reception.received_below - self.max_history // 2
+        if self.max_bytes:
+            half = max(half, self.reception.first_within(self.max_bytes // 2))
         return sum(1 << node for node in self.view.others if self.acknowledged[node] < half)
 
     # --- synchronisation (2.2) ---

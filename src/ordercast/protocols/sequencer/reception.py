@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Collection
 from typing import Final
 
-from ordercast.model.config import GroupConfig
+from ordercast.model.config import GroupConfig, SequencerConfig
 from ordercast.model.machine import Deliver, Discard, Level, Output, Reached, ViewInstalled
 from ordercast.model.nodes import name_of
 from ordercast.model.units import Packet, PacketId
@@ -20,6 +20,13 @@ from ordercast.protocols.sequencer.window import SendWindow
 from ordercast.protocols.shared.gaps import missing_ranges
 
 ACCEPTED, PREACKNOWLEDGED = Level.ACCEPTED, Level.PREACKNOWLEDGED
+
+
+def _most_direct(config: SequencerConfig) -> int:
+    """How many packets that their senders broadcast the history can hold."""
+    if not (config.history_bytes and config.direct_from):
+        return config.history
+    return min(config.history, config.history_bytes // config.direct_from + 1)
 
 
 class Reception(LossDetection):
@@ -34,6 +41,7 @@ class Reception(LossDetection):
     commit_below: int  # may be delivered, where resilience asks for more than having received them
     stable_below: int  # received by every member
     history: dict[int, Packet]  # History, at every node: from stable_below to received_below
+    history_bytes: int  # that these take
     ordered_below: list[int]  # MessageNr + 1, by source: of the broadcasts received
     unnumbered: dict[PacketId, Packet]  # broadcast by their senders, number not known yet
     announced: dict[PacketId, int]  # numbers whose packets have not arrived from their senders
@@ -43,9 +51,9 @@ class Reception(LossDetection):
     def __init__(self, me: int, config: GroupConfig, view: CurrentView, window: SendWindow, timers: Timers) -> None:
         super().__init__(timers, config.timing.cooldown)
         self.me, self.view, self.window = me, view, window
-        self.max_ahead = config.window + config.sequencer.history
+        self.max_ahead = config.window + _most_direct(config.sequencer)
         self.delivered_below = self.commit_below = self.stable_below = 0
-        self.history = {}
+        self.history, self.history_bytes = {}, 0
         self.ordered_below = list(config.first_seqs())
         self.unnumbered, self.announced = {}, {}
         self.pending_views = deque()
@@ -121,6 +129,7 @@ class Reception(LossDetection):
             self.view.abort(f"packet {seq} of {name} was numbered, but {name} never sent it", out)
             return
         self.history[self.received_below] = packet
+        self.history_bytes += packet.body_size()
         self.received_below += 1
         ordered_below[source] = seq + 1
         self.progressed = True
@@ -154,6 +163,7 @@ class Reception(LossDetection):
         history = self.history
         stable = [history.pop(number) for number in range(self.stable_below, below)]
         out += [Reached(PREACKNOWLEDGED, packet) for packet in stable]
+        self.history_bytes -= sum([packet.body_size() for packet in stable])
         self.stable_below = below
         self.progressed = True
         return stable
@@ -184,6 +194,13 @@ class Reception(LossDetection):
     def lacking(self, cut_below: int, supplied: Collection[int]) -> Ranges:
         """What is missing below the cut of a next view and not supplied; no more than one request asks for."""
         return first_of(missing_ranges(self.received_below, cut_below, {*self.ahead, *supplied}), MAX_COPIES)
+
+    def first_within(self, most: int) -> int:
+        """The first number from which on the history takes no more bytes than that."""
+        number = self.received_below
+        while number > self.stable_below and (most := most - self.history[number - 1].body_size()) >= 0:
+            number -= 1
+        return number
 
     def packet(self, number: int) -> Packet | None:
         """A broadcast that is here, in the history or ahead of a gap."""

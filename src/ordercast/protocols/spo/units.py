@@ -77,6 +77,10 @@ class Ready(Unit, frozen=True, gc=False, tag=2):
         """A poll if it asks for statuses."""
         return "poll" if self.wants else "status"
 
+    def can_wait(self) -> bool:
+        """Unless it asks for something that is missing."""
+        return not self.missing
+
     def asks_for(self) -> str | None:
         """The missing ranges."""
         if not self.missing:

@@ -204,7 +204,7 @@ class St(DeclaredState):
         elif self.backoff.advance() and normal.abort_if_unanswered(normal.blockers(), out):
             return
         else:
-            normal.send_status(out)
+            normal.send_status(out, polls=normal.unfinished())
         if normal.unfinished():
             normal.status_timer, normal.transmitted = True, False
             normal.set_timer("status", normal.config.timing.status * self.backoff.factor, out)

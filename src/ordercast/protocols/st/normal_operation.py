@@ -96,8 +96,8 @@ class NormalOperation(LossDetection):
         return Status(self.stamp, tuple(expected), below, self.free_buffers(), self.epoch)
 
     def send_status(self, out: list[Output], *, polls: bool = False) -> None:
-        """RR: a status without data; it polls everybody as long as I wait for anything."""
-        wants = self.everybody if polls or self.unfinished() else 0
+        """RR: a status without data; it polls everybody as long as I wait for anything (see `polls_late`)."""
+        wants = self.everybody if polls or (not self.config.polls_late and self.unfinished()) else 0
         out.append(Send(Ready(self.me, *self.next_numbers(), self.status(), wants)))
 
     # --- acceptance (3.2) ---

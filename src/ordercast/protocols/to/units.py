@@ -64,6 +64,10 @@ class OrderedReady(Unit, frozen=True, gc=False, tag=21):
         """Its kind in traces."""
         return "status"
 
+    def can_wait(self) -> bool:
+        """It only acknowledges."""
+        return True
+
 
 class PolicyUnit(Unit, frozen=True, gc=False):
     """A sequenced unit that a delivery policy sends, and interprets at its position in the common sequence."""
@@ -97,6 +101,10 @@ class UnorderedReady(Unit, frozen=True, gc=False, tag=23):
     def label(self) -> str:
         """Its kind in traces: a poll if it wants an answer."""
         return "poll" if self.heading.wants else "status"
+
+    def can_wait(self) -> bool:
+        """It only acknowledges."""
+        return True
 
 
 class EpochVector(Unit, frozen=True, gc=False, tag=24):

@@ -21,7 +21,7 @@ class LogFeed:
     """What the inbox of a member is given, it is given, too. Used inside one event loop."""
 
     def __init__(self, log: Log, max_message_size: int) -> None:
-        self._log, self._reassembler = log, MessageReassembler(max_message_size)
+        self.log, self._reassembler = log, MessageReassembler(max_message_size)
         self._held: deque[Packet | Callable[[], None]] | None = None  # None: everything goes to the log at once
         self._catches_up, self._awaited = False, False  # the log of the group, the first fragments of messages
         self._size = 0  # of the view
@@ -34,12 +34,12 @@ class LogFeed:
     @property
     def behind(self) -> bool:
         """More waits for the disk than should."""
-        return self._log.waiting > MAX_WAITING
+        return self.log.waiting > MAX_WAITING
 
     @property
     def next(self) -> int:
         """The position after the last message that was appended."""
-        return self._log.next
+        return self.log.next
 
     def put(self, packet: Packet) -> None:
         """Appends the messages of a packet that was delivered."""
@@ -48,12 +48,12 @@ class LogFeed:
             return
         payload = packet.payload
         if payload[:1] == WHOLE:
-            self._log.append(packet.source, packet.first, packet.lengths, memoryview(payload)[1:], packet.priority)
+            self.log.append(packet.source, packet.first, packet.lengths, memoryview(payload)[1:], packet.priority)
             return
         found = self._reassembler.messages(packet, (1 << self._size) - 1)
         if payload[:1] == LAST_FRAGMENT:
             whole = found[0] if found else b""  # one that is too large has its position, too
-            self._log.append(packet.source, packet.first, (len(whole),), whole, packet.priority)
+            self.log.append(packet.source, packet.first, (len(whole),), whole, packet.priority)
 
     def put_view(self, view: View, places: Mapping[int, int]) -> None:
         """A view begins. `places`: of those that go on, by their places in the view before."""
@@ -61,7 +61,7 @@ class LogFeed:
 
     def note(self, note: bytes) -> None:
         """A note at this place: for one that says what is in the log before it."""
-        self._then(lambda: self._log.note(note))
+        self._then(lambda: self.log.note(note))
 
     def _then(self, act: Callable[[], None]) -> None:
         if self._held is not None:
@@ -72,7 +72,7 @@ class LogFeed:
     def _enter(self, view: View, places: Mapping[int, int]) -> None:
         self._size = len(view.members)
         self._reassembler.move(places)
-        self._log.view(view.number, view.members)
+        self.log.view(view.number, view.members)
 
     def await_partials(self) -> None:
         """What follows waits for the first fragments of messages that began before."""

@@ -6,25 +6,35 @@ hears nothing asks.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
+import msgspec
+
 from ordercast.live.durability import Durability
 from ordercast.live.events import View
 from ordercast.live.host.durable.feed import LogFeed
-from ordercast.live.host.durable.standing import Standing, decode_standing, encode_standing
+from ordercast.live.host.durable.standing import Plan, Standing, decode_standing, encode_standing
 from ordercast.live.log_settings import LogSettings
 from ordercast.live.logs import GroupLogs
 from ordercast.live.transport.transport import Transport
-from ordercast.log.files import Options
+from ordercast.log import format as log_format
+from ordercast.log.agreement import place_at
+from ordercast.log.disk import FolderDisk
+from ordercast.log.files import LogFiles, Options
+from ordercast.log.snapshots import Place
+from ordercast.log.truncation import drop_above
 from ordercast.log.writer import Log
-from ordercast.model.errors import ConfigError, LogDamaged, LogError
+from ordercast.model.errors import ConfigError, LogDamaged, LogError, reason_of
 from ordercast.model.nodes import members
-from ordercast.protocols.membership.view import GroupView
+from ordercast.protocols.membership.applicants import Terms
+from ordercast.protocols.membership.units import Accepted
+from ordercast.protocols.membership.view import Ballot, GroupView
 from ordercast.wire.control import DurablePosition
 
+_REMEMBERED = 64  # views
 PACE = 0.01
 """Seconds between two tellings, while the position moves all the time."""
 
@@ -60,10 +70,24 @@ class MemberLog:
         self.durable_hash = b""
         self.failed: str | None = None
         self._owner: MemberLogOwner | None = None
+        self.start = 0
+        """The position at which an application without a state begins, if it was just started."""
+        self.has_begun = False
+        """The application is handed messages."""
+        self.resume_at: int | None = None
+        """The position of the next message for the application; None: it was just started."""
+        self.view = log_format.View()
+        """The last one that was put into the log."""
+        self.snapshot_due = self._saving = False
+        """Retention needs a snapshot of the application's state."""
+        self._positions: dict[int, int] = {}  # of the views that others joined with, by number
         self._me, self._place = -1, 0  # node and place
         self._concerned = 0  # places whose messages became durable here since they were told
         self._told_at, self._telling = -PACE, False
         self._moved: list[asyncio.Future[None]] = []
+        self._promised: Standing | None = None  # the last promise that is on the disk
+        self.terms: Terms = ()
+        """What all members have in common, once it is known."""
         self._closed = self._was_behind = False
 
     async def open(self, max_message_size: int) -> None:
@@ -77,14 +101,19 @@ class MemberLog:
             ) from error
         except LogError as error:
             raise ConfigError(f"the log in {self.folder}: {error}") from error
-        self._log, self.feed = log, LogFeed(log, max_message_size)
-        self.durable, self.durable_hash = log.next, log.recovered.hash
+        self.feed = LogFeed(log, max_message_size)
+        self._use(log)
+        self.start = log.next if self.settings.start is None else self.settings.start
         self.standing = decode_standing(log.recovered.context.note)
         if log.tail is not None:
             self._logs.live.warning(
                 "the log of %s ended with %d bytes that were never promised to anybody, and are dropped: %s",
                 *(self._name, log.tail.size, log.tail.why),
             )
+
+    def _use(self, log: Log) -> None:
+        self._log = self.feed.log = log
+        self.durable, self.durable_hash = log.next, log.recovered.hash
 
     def _opened(self) -> Log:
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -110,6 +139,26 @@ class MemberLog:
         return self._log.next
 
     @property
+    def group(self) -> str:
+        """Its name."""
+        return self._group
+
+    @property
+    def note(self) -> bytes:
+        """What this member has noted last."""
+        return b"" if self.standing is None else encode_standing(self.standing)
+
+    @property
+    def first(self) -> int:
+        """The position of the oldest message in it."""
+        return self._log.usage().first
+
+    @property
+    def waiting(self) -> int:
+        """Bytes that are not on the disk yet."""
+        return self._log.waiting
+
+    @property
     def behind(self) -> bool:
         """More waits for the disk than should."""
         if self.failed is not None or not self.feed.behind:
@@ -125,19 +174,38 @@ class MemberLog:
 
     # --- what happens to the member ---
 
+    def keep_position(self, number: int, position: int) -> None:
+        """Others may ask for what is before this position, as that of a view."""
+        self._positions[number] = position
+
+    async def agree(self, plan: Plan) -> None:
+        """Notes that this member has agreed to a plan; returns when that is on the disk."""
+        assert self.standing is not None, "it was a member"
+        self.standing = msgspec.structs.replace(self.standing, plan=plan)
+        self.write_note()
+        noted = asyncio.Event()
+        self.when_durable(noted.set)
+        await noted.wait()
+        if self.failed is not None:
+            raise LogError(self.failed)
+
     def found(self, view: GroupView, place: int) -> None:
         """The first view of a group that this member opens."""
         names = tuple(one.name for one in view.members)
         self.feed.put_view(View(number=view.number, position=self.next, members=names), {})
-        self.enter_view(view, place)
+        self.enter_view(view, place, self.next)
 
-    def enter_view(self, view: GroupView, place: int) -> None:
-        """A view, behind which its messages follow; the view itself was put into the feed."""
+    def enter_view(self, view: GroupView, place: int, position: int) -> None:
+        """A view, from whose first position on its messages follow; the view itself was put into the feed."""
+        self.view = log_format.View(view.number, tuple(one.name for one in view.members))
+        self._positions[view.number] = position
+        for old in sorted(self._positions)[:-_REMEMBERED]:
+            del self._positions[old]
         self._me, self._place = view.nodes[place], place
         self.durability.enter_view(view.nodes)
         if not self.feed.is_held:
             self.durability.told(self._me, self.durable)
-        self.standing = Standing(view=view, complete=not self.feed.is_held)
+        self.standing = Standing(view=view, complete=not self.feed.is_held, terms=self.terms)
         self.write_note()
         self._concerned = view.everybody & ~(1 << place)
         self._tell_soon()
@@ -154,6 +222,97 @@ class MemberLog:
         """Writes what this member is, behind all that was appended."""
         assert self.standing is not None, "it is a member, or was"
         self._log.note(encode_standing(self.standing))
+
+    # --- coming back ---
+
+    def snapshot(self, state: bytes | Iterable[bytes]) -> None:
+        """Saves the state of the application after all that was appended; `state` is read in a thread."""
+        self.snapshot_due, self._saving = False, True
+        self._log.snapshot(state, lambda _, error: self._in_loop(self._saved, error))
+
+    def _saved(self, error: Exception | None) -> None:
+        self._saving = False
+        if error is not None:
+            self._logs.live.error("%s could not save its state for its log", self._name, exc_info=error)
+
+    def append(self, item: log_format.View | log_format.Packet) -> None:
+        """What another member has had in its log."""
+        if isinstance(item, log_format.View):
+            self._log.view(item.number, item.members)
+        else:
+            self._log.append(item.source, item.first, item.lengths, item.payload, item.priority)
+
+    async def drop_above(self, position: int, hash_: bytes) -> None:
+        """Drops what was never agreed on; raises `LogError`."""
+        dropped = self.next - position
+        if dropped <= 0:
+            return
+        self._logs.live.error(
+            "%s drops %d messages from its log, from position %d on: the group never agreed on them",
+            *(self._name, dropped, position),
+        )
+        await self._while_closed(lambda disk: drop_above(disk, position, hash_))
+        self.start = min(self.start, position)
+
+    async def restart_at(self, place: Place, state: bytes | Iterable[bytes]) -> None:
+        """Goes on behind what is missing here, at a snapshot that came from elsewhere; raises `LogError`."""
+
+        def restart(disk: FolderDisk) -> None:
+            first = None if self.next < place.position else place_at(disk, self.first)
+            if first is not None and self.next > place.position:
+                drop_above(disk, *first)
+            files = LogFiles(disk, self._group, self.settings.options or Options())
+            try:
+                if files.next == place.position and files.hash == place.hash:
+                    files.adopt_snapshot(place.position, files.save_snapshot(place, state))
+                else:
+                    files.restart_at(place, state)
+            finally:
+                files.close()
+
+        await self._while_closed(restart)
+
+    async def _while_closed(self, change: Callable[[FolderDisk], None]) -> None:
+        def changed() -> Log:
+            self._log.close()
+            disk = FolderDisk(self.folder, write=True)
+            try:
+                change(disk)
+            except OSError as error:
+                raise LogError(f"the log in {self.folder}: {reason_of(error)}") from error
+            finally:
+                disk.close()
+            return self._opened()
+
+        self._use(await asyncio.to_thread(changed))
+
+    def position_of_view(self, number: int) -> int:
+        """Of the first message that was delivered in a view; raises `LogError` if it is long ago."""
+        if number not in self._positions:
+            raise LogError(f"view {number} is over")
+        return self._positions[number]
+
+    def promise(self, view: int, promised: Ballot | None, accepted: Accepted | None, send: Callable[[], None]) -> None:
+        """Sends what tells of a promise when the promise is on the disk: after a restart it still holds."""
+        standing = self.standing
+        if standing is None or standing.view.number != view:  # a later view is known to have followed
+            send()
+            return
+        value = None if accepted is None else accepted[1]
+        noted = msgspec.structs.replace(standing, promised=promised, accepted=value)
+        if noted != standing:
+            self.standing = noted
+            self.write_note()
+        elif self._promised == noted:
+            send()
+            return
+
+        def is_noted() -> None:
+            self._promised = noted
+            if not self._closed:
+                send()
+
+        self.when_durable(is_noted)
 
     def when_durable(self, done: Callable[[], None]) -> None:
         """Calls this in the event loop when all that was written so far is on the disk; at once if the disk failed."""
@@ -185,11 +344,15 @@ class MemberLog:
     async def reaches(self, position: int) -> None:
         """Returns when everything below a position is on the own disk; raises `LogError` if the disk fails."""
         while self.durable < position:
-            if self.failed is not None:
-                raise LogError(self.failed)
-            future = self._loop.create_future()
-            self._moved.append(future)
-            await future
+            await self.moves()
+
+    async def moves(self) -> None:
+        """Returns when more is on the disk; raises `LogError` if the disk fails."""
+        if self.failed is not None:
+            raise LogError(self.failed)
+        future = self._loop.create_future()
+        self._moved.append(future)
+        await future
 
     def _has_failed(self, why: str) -> None:
         self.failed = why
@@ -232,6 +395,7 @@ class MemberLog:
 
     def tick(self) -> None:
         """Now and then: whoever waits asks those that have not told enough; what they told may be lost."""
+        self.snapshot_due = not self._saving and self._log.snapshot_due()
         lacking = self.durability.lacking()
         if lacking and self._owner is not None and self.standing is not None:
             own = 0 if self.feed.is_held or self.failed is not None else self.durable

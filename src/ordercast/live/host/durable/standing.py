@@ -1,5 +1,6 @@
 """What a member notes in its log besides messages: which view it is in, and what it has promised for the next one."""
 
+from hashlib import blake2b
 from typing import Self
 
 import msgspec
@@ -21,6 +22,8 @@ class Plan(msgspec.Struct, frozen=True, array_like=True):
     """Of that view, in their places."""
     holder: Incarnation
     """Who has the log up to there. It need not be one of the members."""
+    basis: tuple[bytes, ...] = ()
+    """By place: what each member had noted when the plan was made. One that has noted something else does not agree."""
 
 
 class Standing(msgspec.Struct, frozen=True, array_like=True):
@@ -35,6 +38,8 @@ class Standing(msgspec.Struct, frozen=True, array_like=True):
     """The next view that it has accepted: it may have been decided."""
     plan: Plan | None = None
     """The plan that it has agreed to, which may have begun."""
+    terms: tuple[tuple[str, str], ...] = ()
+    """What all members have in common."""
 
     def with_complete(self) -> Self:
         """The log has caught up."""
@@ -55,6 +60,11 @@ class Standing(msgspec.Struct, frozen=True, array_like=True):
         numbers += [self.accepted.number] if self.accepted is not None else []
         numbers += [self.plan.number] if self.plan is not None else []
         return max(numbers)
+
+
+def stamp_of(standing: Standing) -> bytes:
+    """Tells whether something else was noted meanwhile."""
+    return blake2b(encode_standing(standing), digest_size=16).digest()
 
 
 _decoder = msgspec.msgpack.Decoder(Standing)

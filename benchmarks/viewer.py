@@ -1,0 +1,88 @@
+"""The viewer: seconds until the first picture, milliseconds of a frame while zooming, memory of the page.
+
+Simulates a run of about a million events (8 nodes), serves it, and drives Debian's chromium. Prints what it measured.
+"""
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from tests.viewer.browser import PATH, Page, browser
+
+MOVES = 60
+
+
+def main() -> None:
+    """Measures."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--messages", type=int, default=2_500, help="messages of each of the 8 nodes")
+    parser.add_argument("--trace", type=Path, help="a trace that is there already, instead of a simulation")
+    chosen = parser.parse_args()
+    if PATH is None:
+        sys.exit("there is no chromium on this machine, so no page can be measured")
+    with tempfile.TemporaryDirectory() as folder:
+        trace = chosen.trace or Path(folder) / "trace"
+        if chosen.trace is None:
+            arguments = ["simulate", "spo", "--nodes", "8", "--loss", "0.02", "--messages", str(chosen.messages)]
+            _ordercast(*arguments, "--out", str(trace))
+        with browser() as page:
+            _measure(page, trace)
+
+
+def _ordercast(*arguments: str) -> None:
+    subprocess.run(  # noqa: S603
+        [sys.executable, "-m", "ordercast.cli", *arguments], check=True, stdout=subprocess.DEVNULL
+    )
+
+
+def _measure(page: Page, trace: Path) -> None:
+    begun = time.perf_counter()
+    program = [sys.executable, "-u", "-m", "ordercast.cli", "view", str(trace), "--no-open"]
+    with subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:  # noqa: S603
+        assert process.stdout is not None
+        address = process.stdout.readline().strip()
+        served = time.perf_counter() - begun
+        page.call("Page.navigate", url=address)
+        page.until("typeof app === 'object' && Boolean(app.first && app.first.counted && !app.first.counted.waiting)")
+        first = time.perf_counter() - begun
+        events = page.evaluate("app.first.run.rows")
+        page.until("Boolean(app.first.summary)")
+        summarised = time.perf_counter() - begun
+        frames = page.evaluate(_ZOOMING % MOVES)
+        heap = page.evaluate("performance.memory.usedJSHeapSize")
+        process.terminate()
+    painting = json.loads(frames)
+    print(f"{events:,} events; load of the machine: {Path('/proc/loadavg').read_text().split()[0]}")
+    print(
+        f"address after {served:.2f} s, first picture after {first:.2f} s, latencies and stops after {summarised:.2f} s"
+    )
+    for name in ("painting", "between"):
+        found = sorted(painting[name])
+        print(
+            f"{name} frames: median {statistics.median(found):.1f} ms, 95 % {found[int(0.95 * len(found))]:.1f} ms, "
+            f"most {found[-1]:.1f} ms, of {len(found)}"
+        )
+    print(f"memory of the page's script: {heap / 1e6:.0f} MB")
+
+
+_ZOOMING = """(async () => {
+  const between = [];
+  app.first.frames.length = 0;
+  let last = await new Promise(requestAnimationFrame);
+  for (let move = 0; move < %d; move++) {
+    if (move %% 3 === 2) app.first.pan(0.1); else app.first.zoom(move < 30 ? 0.8 : 1.25, 0.6);
+    const now = await new Promise(requestAnimationFrame);
+    between.push(now - last); last = now;
+  }
+  return JSON.stringify({ painting: app.first.frames, between });
+})()"""
+
+if __name__ == "__main__":
+    main()

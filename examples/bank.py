@@ -1,0 +1,46 @@
+"""Transfers between accounts that live on different members, in one order and without locks.
+
+    python examples/bank.py              three members in one process
+    python examples/bank.py A            in three terminals, as A, B and C: kill A, and start it again
+
+Ann's account lives at A and B, Bob's at B and C. A transfer is one message to all three: B, which has both, never sees
+money that has left one account and not reached the other.
+"""
+
+import asyncio
+import sys
+
+from ordercast import Settings
+from ordercast.replicated import Counter, join
+
+MEMBERS = ("A", "B", "C")
+SETTINGS = Settings(order="total", failure_timeout=1.0)
+ON = {"ann": {"A", "B"}, "bob": {"B", "C"}}
+
+
+async def branch(name: str, group: str = "bank", *, transfers: int = 1_000_000) -> tuple[int, int]:
+    """Transfers 1 from Ann to Bob, again and again; the balances that this member has."""
+    ann, bob = Counter(), Counter()
+    accounts = {"ann": ann, "bob": bob}
+    async with join(group, accounts, on=ON, members=MEMBERS, name=name, settings=SETTINGS) as members:
+        print(f"{name} begins with {ann.value()} and {bob.value()}", flush=True)
+        for _ in range(transfers):
+            with members.together():
+                withdrawn, paid = ann.add(-1), bob.add(1)
+            await asyncio.gather(withdrawn, paid)
+            if name == "B":
+                print(f"{ann.value()} and {bob.value()} are {ann.value() + bob.value()}", flush=True)
+            await asyncio.sleep(0.01)
+        await bob.until(lambda: bob.value() == 3 * transfers or name == "A")
+        await ann.until(lambda: ann.value() == -3 * transfers or name == "C")
+    return ann.value(), bob.value()
+
+
+async def main() -> None:
+    """Ten transfers of each member."""
+    found = await asyncio.gather(*(branch(name, transfers=10) for name in MEMBERS))
+    print("who has an account has all 30 transfers:", found == [(-30, 0), (-30, 30), (0, 30)])
+
+
+if __name__ == "__main__":
+    asyncio.run(branch(*sys.argv[1:]) if len(sys.argv) > 1 else main())

@@ -1,0 +1,129 @@
+"""How a group begins anew from its logs, when so many members failed that no view could follow the last one.
+
+Each process that was started again says what its log has. Its old incarnation is dead, so it accepts nothing in the
+last view any more. Whoever is there may go on if it is certain that nobody else has, or will:
+
+- The last view is the one with the highest number that any of them has noted. A quorum of it must be there: then no
+  view can have followed it but one that one of them has accepted, which was on the disk before it was said.
+- For each view that one of them has accepted, or agreed to begin with, and that may have followed: a quorum of that,
+  too. So if it did follow, one that was in it is there, and knows it, or too few to go on were.
+- The longest log of those that were in the last view and had caught up with it is that of the group: what was durable
+  at a majority is in it, and all others are beginnings of it. The others are given its end.
+
+The first of them in the order of the view makes a plan. One agrees if it has noted nothing since the plan was made, and
+notes that it has, before it says so; the view begins when all have agreed and have the log. So of two plans that follow
+one view only one begins, or the second is made by those who know the first.
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from ordercast.live.host.durable.standing import Plan, Standing, decode_standing, stamp_of
+from ordercast.model.errors import ConfigError
+from ordercast.model.nodes import mask_of
+from ordercast.protocols.membership.view import GroupView, Incarnation, is_quorum
+
+
+class Here(msgspec.Struct, frozen=True, array_like=True):
+    """What a process says that has a log, and whose group is to begin anew."""
+
+    group: str
+    me: Incarnation
+    note: bytes
+    """What it has noted in its log: its `Standing`."""
+    position: int
+    hash: bytes
+    """The end of its log."""
+    is_member: bool = False
+    """It was not started again: it is in the last view, and does not reach enough others. It gives its log only."""
+    heard: tuple[tuple[str, int], ...] = ()
+    """Names and incarnations of those that it has heard: who finds its own among them knows that this is not old."""
+    plan: Plan | None = None
+    """The plan that it has made, or has agreed to."""
+    ready: bool = False
+    """It has agreed to the plan, and has the log."""
+    begins: bool = False
+    """All have: the view begins."""
+
+    def standing(self) -> Standing:
+        """Raises `ConfigError` if it has none."""
+        found = decode_standing(self.note)
+        if found is None:
+            raise ConfigError("its log has no view")
+        return found
+
+    def hears(self, other: Incarnation) -> bool:
+        """Whether it has heard this incarnation."""
+        return (other.name, other.number) in self.heard
+
+
+class Assessment(msgspec.Struct, frozen=True):
+    """Who could go on."""
+
+    view: GroupView
+    """The last one that is known."""
+    participants: tuple[Here, ...]
+    """Members of it that were started again, in their places."""
+    holder: Here | None
+    """Who has the longest log of it."""
+    number: int
+    """Of the view that would begin."""
+    missing: str
+    """Why they cannot go on: a sentence; empty: they can."""
+
+    @property
+    def absent(self) -> tuple[str, ...]:
+        """Members of the last view that are not among them."""
+        there = {one.me.name for one in self.participants}
+        return tuple(one.name for one in self.view.members if one.name not in there)
+
+    def plan(self, tag: bytes) -> Plan:
+        """How they go on."""
+        assert self.holder is not None, "they can go on"
+        return Plan(
+            *(self.number, tag, self.holder.position, self.holder.hash),
+            members=tuple(one.me for one in self.participants),
+            holder=self.holder.me,
+            basis=tuple(stamp_of(one.standing()) for one in self.participants),
+        )
+
+
+def assess(present: Sequence[Here], least: int, *, force: bool) -> Assessment:
+    """What those that are there could do. `least`: no view has fewer members; `force`: they need no majority."""
+    standings = [one.standing() for one in present]
+    view = max((each.view for each in standings), key=lambda each: each.number)
+    places = {one.name: place for place, one in enumerate(view.members)}
+    restarted = [one for one in present if not one.is_member]
+    voters = {one.me.name for one in restarted}
+    participants = sorted((one for one in restarted if one.me.name in places), key=lambda one: places[one.me.name])
+    holders = [
+        one for one, each in zip(present, standings, strict=True) if each.view.number == view.number and each.complete
+    ]
+    holder = max(holders, key=lambda one: (one.position, not one.is_member, one.me.name), default=None)
+    lacking = [] if force else _lacking(view, standings, voters)
+    if not participants:
+        lacking.append(f"nobody of view {view.number} was started again")
+    elif len(participants) < least and not force:
+        lacking.append(f"a view has at least {least} members (quorum), and {len(participants)} are here")
+    if holder is None:
+        lacking.append(f"nobody whose log reaches view {view.number} is here")
+    number = max(each.highest_number() for each in standings) + 1
+    return Assessment(view, tuple(participants), holder, number, "; ".join(dict.fromkeys(lacking)))
+
+
+def _lacking(view: GroupView, standings: Sequence[Standing], voters: set[str]) -> list[str]:
+    """Sentences that say of which views no quorum is there."""
+    possible = {tuple(one.name for one in view.members): f"view {view.number} was"}
+    for each in standings:
+        if each.view.number == view.number:
+            possible |= {names: f"view {each.highest_number()} may be" for names in each.possible_views()}
+    found = []
+    for names, which in possible.items():
+        there = mask_of(place for place, name in enumerate(names) if name in voters)
+        if not is_quorum(there, len(names)):
+            absent = [name for name in names if name not in voters]
+            found.append(
+                f"{which} {', '.join(names)}, and {', '.join(absent)} {'are' if len(absent) > 1 else 'is'} missing"
+            )
+    return found

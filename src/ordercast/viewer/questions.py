@@ -1,0 +1,193 @@
+"""What the page asks of a run besides tiles: a message, members' orders, latencies, the next event of a kind."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ordercast.trace.schema import EventKind
+from ordercast.viewer.event_arrays import CODES, NONE, Events, Flags, Ints, joined
+from ordercast.viewer.row_groups import RunEvents
+
+MOST_SUMMARISED = 16_000_000
+"""Events of a run up to which all of it is read for orders and latencies."""
+MOST_MARKS = 5_000
+"""Rare events, such as stops and views, that are sent with the summary."""
+MOST_ROWS = 20_000
+"""Rows of one message that are sent."""
+LEVELS = (EventKind.ACCEPT, EventKind.PREACK, EventKind.ACK, EventKind.DELIVER)
+RARE = (
+    *(EventKind.STOP, EventKind.RESUME, EventKind.VIEW, EventKind.LEAVE, EventKind.EXCLUDE, EventKind.BLOCK),
+    *(EventKind.UNBLOCK, EventKind.STATE, EventKind.CRASH, EventKind.ABORT),
+)
+_NOT_OF_A_MESSAGE = tuple(CODES[kind.value] for kind in (EventKind.VIEW, EventKind.STATE, EventKind.EXCLUDE))
+_EDGES = np.array([0, *(round(10 ** (power / 4)) for power in range(8, 49))], dtype=np.int64)
+"""Edges of the histogram in nanoseconds: four bins for each power of ten, from 100 ns to 1000 s."""
+
+
+@dataclass(frozen=True)
+class Order:
+    """What one node delivered, in its order."""
+
+    source: npt.NDArray[np.int16]
+    seq: Ints
+    time: Ints
+
+
+class Summary:
+    """What needs all events of a run: made at the first question, and kept."""
+
+    def __init__(self, run: RunEvents, nodes: int) -> None:
+        self._run, self._nodes = run, nodes
+
+    @property
+    def possible(self) -> bool:
+        """False if the run is too long."""
+        return self._run.rows <= MOST_SUMMARISED
+
+    @cached_property
+    def _parts(self) -> tuple[Events, Events, Events, Events]:
+        """The rare events, the sends, the levels, the losses."""
+        rare, sends, levels, losses = [], [], [], []
+        for place in range(len(self._run.groups)):
+            events = self._run.full(place)
+            rare.append(events.take(_of_kinds(events, RARE)))
+            sends.append(events.take(_of_kinds(events, (EventKind.SEND,))))
+            levels.append(events.take(_of_kinds(events, LEVELS)))
+            losses.append(events.take(_of_kinds(events, (EventKind.LOSE,))))
+        return joined(rare), joined(sends), joined(levels), joined(losses)
+
+    @property
+    def marks(self) -> Events:
+        """The rare events: stops, views, crashes."""
+        return self._parts[0]
+
+    @cached_property
+    def orders(self) -> list[Order]:
+        """For each node: what it delivered."""
+        levels = self._parts[2]
+        delivered = levels.take(levels.kind == CODES[EventKind.DELIVER])
+        found = []
+        for node in range(self._nodes):
+            own = delivered.take(delivered.node == node)
+            own = own.take(np.argsort(own.step, kind="stable"))
+            found.append(Order(own.source, own.seq, own.time))
+        return found
+
+    def latencies(self) -> dict[str, dict[str, Any]]:
+        """For each level: counts in the bins of `histogram_edges`, and percentiles, from the send to it."""
+        _, sends, levels, _ = self._parts
+        keys = _keys(sends)
+        order = np.argsort(keys, kind="stable")
+        keys, times = keys[order], sends.time[order]
+        found: dict[str, dict[str, Any]] = {}
+        for kind in LEVELS:
+            reached = levels.take(levels.kind == CODES[kind])
+            if not len(reached) or not len(keys):
+                continue
+            place = np.minimum(np.searchsorted(keys, _keys(reached)), len(keys) - 1)
+            known = keys[place] == _keys(reached)
+            lasting = np.maximum((reached.time - times[place])[known], 0)
+            if len(lasting):
+                half, most = np.percentile(lasting, [50, 99])
+                found[kind.value] = {
+                    "bins": np.histogram(lasting, _EDGES)[0].tolist(),
+                    "count": len(lasting),
+                    "p50": float(half),
+                    "p99": float(most),
+                    "most": float(lasting.max()),
+                }
+        return found
+
+    def totals(self) -> dict[str, int]:
+        """How many sends, deliveries and losses there are."""
+        _, sends, levels, losses = self._parts
+        delivered = int(np.count_nonzero(levels.kind == CODES[EventKind.DELIVER]))
+        return {"sent": len(sends), "delivered": delivered, "lost": len(losses)}
+
+    def around(self, node: int, source: int, seq: int, reach: int) -> dict[str, Any]:
+        """A node's order near a message: where it is, and some messages before and behind it."""
+        order = self.orders[node]
+        places = np.nonzero((order.source == source) & (order.seq == seq))[0]
+        place = int(places[0]) if len(places) else None
+        return {"node": node, "length": len(order.seq), "place": place, **self.window(node, place, reach)}
+
+    def window(self, node: int, place: int | None, reach: int) -> dict[str, Any]:
+        """A node's order near a place; the end of it, if there is no place."""
+        order = self.orders[node]
+        length = len(order.seq)
+        first = max(0, (length - 1 if place is None else place) - reach)
+        last = min(length, first + 2 * reach + 1)
+        origin = self._run.origin
+        return {
+            "first": first,
+            "messages": [
+                [int(order.source[at]), int(order.seq[at]), int(order.time[at]) - origin] for at in range(first, last)
+            ],
+        }
+
+
+def message_rows(run: RunEvents, source: int, seq: int) -> Events:
+    """All events that name a message, at most `MOST_ROWS`."""
+    found = []
+    for place in run.having(seq):
+        events = run.full(place)
+        chosen = (events.seq == seq) & (events.source == source) & ~np.isin(events.kind, _NOT_OF_A_MESSAGE)
+        found.append(events.take(chosen))
+    return joined(found).take(slice(0, MOST_ROWS))
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What to find: each that is not None must be so."""
+
+    kind: str | None = None
+    node: int | None = None
+    source: int | None = None
+    seq: int | None = None
+
+
+def next_event(run: RunEvents, wanted: Wanted, after: int, *, backwards: bool = False) -> Events:
+    """The nearest such event behind a time, or before it; none or one."""
+    places = range(len(run.groups))
+    for place in reversed(places) if backwards else places:
+        group = run.groups[place]
+        passed = group.times[0] >= after if backwards else group.times[1] <= after
+        if passed or (wanted.seq is not None and place not in run.having(wanted.seq)):
+            continue
+        events = run.full(place)
+        chosen = (events.time < after) if backwards else (events.time > after)
+        found = np.nonzero(chosen & _matching(events, wanted))[0]
+        if len(found):
+            at = int(found[-1] if backwards else found[0])
+            return events.take(slice(at, at + 1))
+    return joined([])
+
+
+def histogram_edges() -> list[int]:
+    """The edges of the bins of latencies, in nanoseconds."""
+    edges: list[int] = _EDGES.tolist()
+    return edges
+
+
+def _matching(events: Events, wanted: Wanted) -> Flags:
+    chosen: Flags = np.ones(len(events), dtype=np.bool_)
+    if wanted.kind is not None:
+        chosen &= events.kind == CODES.get(wanted.kind, NONE)
+    for column, value in (("node", wanted.node), ("source", wanted.source), ("seq", wanted.seq)):
+        if value is not None:
+            chosen &= getattr(events, column) == value
+    return chosen
+
+
+def _of_kinds(events: Events, kinds: tuple[EventKind, ...]) -> Flags:
+    found: Flags = np.isin(events.kind, [CODES[kind.value] for kind in kinds])
+    return found
+
+
+def _keys(events: Events) -> Ints:
+    """A number for each message."""
+    found: Ints = (events.source.astype(np.int64) << 44) | events.seq
+    return found

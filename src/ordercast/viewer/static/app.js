@@ -1,0 +1,202 @@
+"use strict";
+// The page: which runs are shown, what is filtered, what is searched, what is said at the bottom.
+
+class App {
+  constructor(data) {
+    this.data = data; this.witnesses = data.witnesses ?? [];
+    this.source = data.mode === "file" ? new FileSource(data.embedded) : new ServerSource();
+    this.views = []; this.panel = new Panel(byId("panel"), this);
+    this.shown = { members: new Set(), classes: new Set(), version: 0 };
+    this.fill(byId("run"), data.runs, null);
+    this.fill(byId("beside"), data.runs, "nothing");
+    byId("comparing").hidden = data.runs.length < 2;
+    byId("title").textContent = `ordercast: ${data.folders.join(", ")}`;
+    byId("title").title = data.folders.join("\n");
+    byId("run").addEventListener("change", () => this.guarded(() => this.open(byId("run").value, byId("beside").value)));
+    byId("beside").addEventListener("change", () => this.guarded(() => this.open(byId("run").value, byId("beside").value)));
+    byId("in").addEventListener("click", () => this.first?.zoom(0.5));
+    byId("out").addEventListener("click", () => this.first?.zoom(2));
+    byId("whole").addEventListener("click", () => { for (const view of this.views) view.whole(); });
+    byId("help").addEventListener("click", () => this.panel.help());
+    byId("png").addEventListener("click", () => this.savePng());
+    byId("svg").addEventListener("click", () => this.saveSvg());
+    byId("search").addEventListener("submit", (event) => { event.preventDefault(); this.guarded(() => this.search(byId("query").value)); });
+    document.addEventListener("keydown", (event) => {
+      if (["INPUT", "SELECT"].includes(event.target.tagName) || event.ctrlKey || event.metaKey) return;
+      if (event.key === "/") { event.preventDefault(); byId("query").focus(); }
+      if (event.key === "?") this.panel.help();
+    });
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.redraw());
+  }
+  get first() { return this.views[0]; }
+  fill(select, runs, none) {
+    if (none) select.append(made("option", { value: "", text: none }));
+    for (const run of runs) select.append(made("option", { value: run.key, text: run.key }));
+  }
+  async start() {
+    const wanted = new URLSearchParams(location.hash.slice(1));
+    const first = this.data.runs.some((run) => run.key === wanted.get("run")) ? wanted.get("run") : this.data.first ?? this.data.runs[0]?.key;
+    if (first === undefined) throw new Error("this trace has no runs; repeat the run");
+    await this.open(first, this.data.beside ?? "");
+    const [from, to] = [Number(wanted.get("from")), Number(wanted.get("to"))];
+    if (to > from) this.first.show(from, to);
+    if (wanted.has("message")) await this.ask(this.first, ...wanted.get("message").split("#").map(Number));
+    else if (this.witnesses.length && !wanted.has("run")) await this.openWitness(0);
+  }
+  async open(key, beside) {
+    const keys = beside && beside !== key ? [key, beside] : [key];
+    const runs = await Promise.all(keys.map((each) => this.source.run(each)));
+    byId("run").value = key; byId("beside").value = keys[1] ?? "";
+    const most = runs.reduce((one, other) => (other.nodes > one.nodes ? other : one));
+    this.shown.members = new Set(most.names.keys()); this.shown.classes = new Set(runs[0].classes); this.shown.version++;
+    this.views = runs.map((run) => new View(this.source, run, this.shown, this));
+    byId("views").replaceChildren(...this.views.map((view) => view.element));
+    this.filters(runs[0], most.names);
+    this.panel.overview(this.first);
+  }
+  filters(run, names) {
+    const change = (set, value) => (event) => {
+      if (event.target.checked) set.add(value); else set.delete(value);
+      this.shown.version++; this.redraw();
+    };
+    const box = (set, value, text, colour) => {
+      const input = made("input", { type: "checkbox" });
+      input.checked = true;
+      input.addEventListener("change", change(set, value));
+      const key = made("span", { class: "key" });
+      if (colour) key.style.setProperty("background", `var(--${colour})`);
+      return made("label", {}, input, ...(colour ? [key] : []), text);
+    };
+    const words = { send: "sends", transmit: "transmissions", arrive: "arrivals", lose: "losses", level: "levels", deliver: "deliveries", recovery: "stops and views", other: "timers and others" };
+    const members = made("details", {}, made("summary", { text: `members (${names.length})` }), made("div", {}, ...names.slice(0, 500).map((name, node) => box(this.shown.members, node, name))));
+    byId("filters").replaceChildren(...run.classes.map((name) => box(this.shown.classes, name, words[name] ?? name, name)), members);
+  }
+  redraw() { for (const view of this.views) view.draw(); }
+
+  // What views tell.
+  moved(view) {
+    for (const other of this.views) if (other !== view && (other.from !== view.from || other.to !== view.to)) other.show(view.from, view.to, false);
+    clearTimeout(this.saving);
+    this.saving = setTimeout(() => this.remember(), 300);
+  }
+  remember() {
+    const words = new URLSearchParams({ run: this.first.run.key, from: Math.round(this.first.from), to: Math.round(this.first.to) });
+    if (this.chosenMessage) words.set("message", this.chosenMessage);
+    try { history.replaceState(null, "", `#${words}`); } catch { /* a page in a mail has no address */ }
+  }
+  painted(view) {
+    if (view !== this.first) return;
+    const { single, dense, hidden, estimated, waiting } = view.counted;
+    const parts = [`${clockText(view.from)} to ${clockText(view.to)}`, `${estimated ? "about " : ""}${count(single + dense)} events here: ${count(single)} drawn one by one`];
+    if (dense) parts.push(`${count(dense)} not shown one by one but as density: zoom in`);
+    if (hidden) parts.push(`${count(hidden)} hidden by filters`);
+    if (view.run.left_out) parts.push(`${count(view.run.left_out)} events of the run are not in this file`);
+    if (this.data.unlisted) parts.push(`${count(this.data.unlisted)} runs are not listed`);
+    if (waiting) parts.push("reading …");
+    this.say(parts.join(" · "));
+  }
+  say(text, wrong = false) {
+    const status = byId("status");
+    if (!wrong && this.wrongUntil > performance.now()) return;
+    if (wrong) this.wrongUntil = performance.now() + 6000;
+    status.className = wrong ? "wrong" : "";
+    if (status.textContent !== text) status.textContent = text;
+  }
+  failed(error) { this.say(error.message, true); }
+  async guarded(act) { try { await act(); } catch (error) { this.failed(error); } }
+  summarised(view) { if (view === this.first && !this.chosenMessage && !this.panel.busy) this.panel.overview(view); }
+  entered(view) { if (view.cursor) this.chose(view, view.cursor); else view.step(1); }
+  chose(view, cursor) {
+    if (!cursor) {
+      this.mark([], []); this.chosenMessage = null; this.panel.busy = false; this.panel.asked = null;
+      this.panel.overview(view);
+      return;
+    }
+    const kind = view.run.kinds[cursor.kind];
+    this.panel.busy = true;
+    if (cursor.source >= 0 && cursor.seq >= 0 && kind !== "state" && kind !== "view") this.guarded(() => this.ask(view, cursor.source, cursor.seq));
+    else { this.mark([], []); this.panel.event(view, cursor); }
+  }
+  mark(messages, nodes) {
+    for (const view of this.views) view.chosen = { messages: new Set(messages), nodes: new Set(nodes) };
+    this.redraw();
+  }
+  async ask(view, source, seq) {
+    this.chosenMessage = `${source}#${seq}`; this.panel.busy = true;
+    this.mark([this.chosenMessage], []);
+    await this.panel.message(view, source, seq);
+    this.remember();
+  }
+  named(run, sentence) { return sentence.replace(/\bE([1-9]\d*)\b/g, (word, number) => run.names[number - 1] ?? word); }
+
+  async openWitness(at) {
+    const witness = this.witnesses[at];
+    const known = this.data.runs.find((run) => run.name === witness.run);
+    if (!known) throw new Error(`the run ${witness.run} of the witness is not in this trace`);
+    if (this.first.run.key !== known.key) await this.open(known.key, "");
+    const view = this.first;
+    this.panel.busy = true; this.chosenMessage = null;
+    this.mark(witness.messages.map(([source, seq]) => `${source}#${seq}`), witness.nodes);
+    const times = [];
+    for (const [source, seq] of witness.messages.slice(0, 6)) {
+      const table = await this.source.message(known.key, source, seq);
+      if (table.rows) times.push(table.time[0], table.time[table.rows - 1]);
+    }
+    if (times.length) {
+      const from = Math.min(...times), to = Math.max(...times), edge = 0.1 * (to - from) + 500;
+      view.show(from - edge, to + edge);
+    }
+    await this.panel.witness(view, witness, at);
+  }
+
+  /** A message, a time, or the next event: by kind, member, sender and number. */
+  async search(text) {
+    const view = this.first, { run } = view;
+    const wanted = {}, words = text.trim().split(/\s+/).filter(Boolean);
+    const node = (word) => {
+      const exact = run.names.indexOf(word);
+      if (exact >= 0) return exact;
+      const found = /^E([1-9]\d*)$/i.exec(word);
+      return found && Number(found[1]) <= run.nodes ? Number(found[1]) - 1 : null;
+    };
+    let sender = false;
+    for (const word of words) {
+      const time = /^(\d+(?:\.\d+)?)(ns|us|µs|ms|s)$/.exec(word), cut = word.lastIndexOf("#");
+      if (time) { view.centre(Number(time[1]) * { ns: 1, us: 1e3, µs: 1e3, ms: 1e6, s: 1e9 }[time[2]]); return; }
+      const words_ = { received: "receive", accepted: "accept", acknowledged: "ack", "pre-acknowledged": "preack", delivered: "deliver", lost: "lose", loss: "lose", sent: "send" };
+      if (word === "from") sender = true;
+      else if (cut >= 0 && node(word.slice(0, cut)) !== null && /^\d+$/.test(word.slice(cut + 1))) { wanted.source = node(word.slice(0, cut)); wanted.seq = Number(word.slice(cut + 1)); }
+      else if (run.kinds.includes(words_[word] ?? word)) wanted.kind = words_[word] ?? word;
+      else if (node(word) !== null) { wanted[sender ? "source" : "node"] = node(word); sender = false; }
+      else throw new Error(`“${word}” is no message, member, event or time of this run; press ? for examples`);
+    }
+    if (!words.length) return;
+    const whole = wanted.seq !== undefined && !wanted.kind && wanted.node === undefined;
+    const middle = (view.from + view.to) / 2;
+    let found = await this.source.find(run.key, { ...wanted, after: whole ? -1 : Math.round(middle) });
+    if (!found.rows) found = await this.source.find(run.key, { ...wanted, after: -1 });
+    if (!found.rows) throw new Error(`nothing in this run matches “${text}”`);
+    const margin = Math.max(run.margin, 1000);
+    view.centre(found.time[0], Math.min(view.span, 12 * margin));
+    view.choose(found, 0);
+  }
+
+  // The picture as a file.
+  save(name, blob) {
+    const link = made("a", { download: name, href: URL.createObjectURL(blob) });
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+  }
+  savePng() { this.first?.canvas.toBlob((blob) => this.save(`${this.first.run.name}.png`, blob)); }
+  picture() {
+    const view = this.first, context = new SvgContext(view.width, view.height);
+    view.painter.paint(context, view.at(), view.entries(), view.chosen);
+    return context.document(`${view.run.name}, ${clockText(view.from)} to ${clockText(view.to)}`);
+  }
+  saveSvg() { this.save(`${this.first.run.name}.svg`, new Blob([this.picture()], { type: "image/svg+xml" })); }
+}
+
+function byId(name) { return document.getElementById(name); }
+
+const app = new App(JSON.parse(byId("data").textContent));
+app.guarded(() => app.start());

@@ -1,0 +1,359 @@
+"use strict";
+// Draws one run on a canvas: lanes, density where events are many, marks and arrows where they are few.
+
+const AXIS = 22; // pixels of the time axis
+const LEAST_LANE = 26;
+const STEP_ROWS = 24; // rows of a lane in the picture of a density
+const SATURATED = 16; // a bin with 2**16 events is drawn full
+
+function coloursOf(element) {
+  const style = getComputedStyle(element);
+  const names = ["back", "lane", "line", "text", "dim", "edge", "send", "transmit", "arrive", "lose", "level", "deliver",
+    "recovery", "other", "data", "copy", "control", "stopped", "absent", "chosen"];
+  return Object.fromEntries(names.map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
+}
+
+function clockText(time, step = 0) {
+  for (const [unit, size] of [["s", 1e9], ["ms", 1e6], ["µs", 1e3]]) {
+    if (Math.abs(time) >= size) {
+      const digits = step ? Math.max(0, Math.ceil(-Math.log10(step / size) - 1e-9)) : 3 - Math.min(3, Math.floor(Math.log10(Math.abs(time) / size) + 1e-9));
+      return `${(time / size).toFixed(Math.min(9, digits))} ${unit}`;
+    }
+  }
+  return `${Math.round(time)} ns`;
+}
+
+function stepOf(span, most) {
+  const raw = span / most, power = 10 ** Math.floor(Math.log10(raw));
+  for (const factor of [1, 2, 5, 10]) if (power * factor >= raw) return Math.max(1, power * factor);
+  return power * 10;
+}
+
+function messageName(run, source, seq) {
+  return `${run.names[source] ?? `E${source + 1}`}#${seq}`;
+}
+
+/** When lanes begin and end, when members are stopped, and which views there were. */
+function spansOf(run, marks) {
+  const lanes = run.names.map(() => ({ from: 0, to: Infinity, how: "" }));
+  const stopped = [], views = [], open = new Map(), first = new Set();
+  for (const mark of marks) {
+    const lane = lanes[mark.node];
+    if (!lane) continue;
+    if (mark.kind === "stop" || mark.kind === "block") {
+      if (!open.has(mark.node)) open.set(mark.node, mark);
+    } else if (mark.kind === "resume" || mark.kind === "unblock") {
+      const begun = open.get(mark.node);
+      if (begun) stopped.push({ node: mark.node, from: begun.time, to: mark.time, why: begun.detail, how: mark.detail, kind: begun.kind });
+      open.delete(mark.node);
+    } else if (mark.kind === "view") {
+      if (mark.seq !== null && !first.has(mark.node)) { first.add(mark.node); lane.from = mark.time; }
+      views.push(mark);
+    } else if (["crash", "leave", "exclude", "abort"].includes(mark.kind) && mark.time < lane.to) {
+      lane.to = mark.time; lane.how = mark.kind;
+    }
+  }
+  for (const [node, begun] of open) stopped.push({ node, from: begun.time, to: Infinity, why: begun.detail, how: null, kind: begun.kind });
+  return { lanes, stopped, views };
+}
+
+class Painter {
+  constructor(run, shown) {
+    this.run = run; this.shown = shown; this.spans = spansOf(run, []);
+    this.codes = Object.fromEntries(run.kinds.map((name, code) => [name, code]));
+  }
+  useSummary(summary) { this.spans = spansOf(this.run, summary.marks); }
+
+  /** Draws; returns what was drawn how. `at`: {from, to, width, height, gutter, scroll}; `entries`: spans with their tiles. */
+  paint(context, at, entries, chosen) {
+    this.context = context; this.at = at; this.chosen = chosen;
+    this.lanes = this.run.names.map((_, node) => node).filter((node) => this.shown.members.has(node));
+    this.lane = Math.max(LEAST_LANE, (at.height - AXIS) / Math.max(1, this.lanes.length));
+    this.place = new Map(this.lanes.map((node, place) => [node, place]));
+    this.scale = (at.width - at.gutter) / (at.to - at.from);
+    const c = this.colours;
+    context.fillStyle = c.back;
+    context.fillRect(0, 0, at.width, at.height);
+    context.save();
+    context.beginPath(); context.rect(at.gutter, AXIS, at.width - at.gutter, at.height - AXIS); context.clip();
+    this.paintLanes();
+    const counted = { single: 0, dense: 0, hidden: 0, estimated: false, missing: 0, labels: [] };
+    for (const entry of entries) {
+      const from = Math.max(entry.from, at.from), to = Math.min(entry.to, at.to);
+      if (to <= from) continue;
+      if (!entry.tile) counted.missing++;
+      else if (entry.tile.time) this.paintEvents(entry.tile, from, to, counted);
+      else this.paintDensity(entry.tile, from, to, counted);
+    }
+    this.paintViews();
+    context.restore();
+    this.paintAxis();
+    this.paintNames();
+    return counted;
+  }
+  x(time) { return this.at.gutter + (time - this.at.from) * this.scale; }
+  y(node) { return AXIS + (this.place.get(node) + 0.42) * this.lane - this.at.scroll; }
+
+  paintLanes() {
+    const { context: g, at, colours: c, spans } = this;
+    for (const node of this.lanes) {
+      const top = AXIS + this.place.get(node) * this.lane - at.scroll;
+      if (top > at.height || top + this.lane < AXIS) continue;
+      g.fillStyle = this.place.get(node) % 2 ? c.back : c.lane;
+      g.fillRect(at.gutter, top, at.width, this.lane);
+      const { from, to } = spans.lanes[node];
+      const left = Math.max(at.gutter, this.x(Math.max(from, 0))), right = Math.min(at.width, to === Infinity ? at.width : this.x(to));
+      g.fillStyle = c.absent;
+      if (left > at.gutter) g.fillRect(at.gutter, top, left - at.gutter, this.lane);
+      if (right < at.width) g.fillRect(right, top, at.width - right, this.lane);
+      g.fillStyle = c.line;
+      if (right > left) g.fillRect(left, this.y(node) - 0.5, right - left, 1);
+    }
+    g.fillStyle = c.stopped;
+    for (const span of spans.stopped) {
+      if (span.to < at.from || span.from > at.to || !this.place.has(span.node)) continue;
+      const left = Math.max(at.gutter, this.x(span.from)), right = span.to === Infinity ? at.width : Math.min(at.width, this.x(span.to));
+      g.fillRect(left, AXIS + this.place.get(span.node) * this.lane - at.scroll + 1, Math.max(1, right - left), this.lane - 2);
+    }
+  }
+  paintViews() {
+    const { context: g, at, colours: c, spans } = this;
+    g.font = "11px system-ui, sans-serif"; g.textAlign = "left"; g.textBaseline = "top";
+    const free = new Map();
+    for (const span of spans.stopped) {
+      if (span.to < at.from || span.from > at.to || !this.place.has(span.node)) continue;
+      const left = Math.max(at.gutter, this.x(span.from)), right = span.to === Infinity ? at.width : this.x(span.to);
+      const text = `${span.kind === "block" ? "blocked" : "stopped"}${span.why ? `: ${span.why}` : ""}`;
+      if (right - left < g.measureText(text).width + 6) continue;
+      g.fillStyle = c.recovery;
+      g.fillText(text, left + 3, AXIS + this.place.get(span.node) * this.lane - at.scroll + 2);
+    }
+    for (const view of spans.views) {
+      if (view.time < at.from || view.time > at.to || !this.place.has(view.node)) continue;
+      const x = this.x(view.time), top = AXIS + this.place.get(view.node) * this.lane - at.scroll;
+      g.fillStyle = c.deliver; g.fillRect(x - 1, top + 1, 2, this.lane - 2);
+      if (x > (free.get(view.node) ?? -1)) {
+        const text = view.seq === null ? "view" : `view ${view.seq}`;
+        g.fillText(text, x + 4, top + this.lane - 14);
+        free.set(view.node, x + 10 + g.measureText(text).width);
+      }
+    }
+    for (const [node, lane] of spans.lanes.entries()) {
+      if (lane.to < at.from || lane.to > at.to || !this.place.has(node)) continue;
+      const x = this.x(lane.to), y = this.y(node);
+      g.fillStyle = c.lose; g.fillRect(x - 1.5, y - 9, 3, 18); g.fillText(lane.how, x + 5, y - 6);
+    }
+  }
+  paintAxis() {
+    const { context: g, at, colours: c } = this;
+    g.fillStyle = c.back; g.fillRect(0, 0, at.width, AXIS);
+    g.font = "11px system-ui, sans-serif"; g.textAlign = "left"; g.textBaseline = "middle"; g.fillStyle = c.dim;
+    const step = stepOf(at.to - at.from, Math.max(2, (at.width - at.gutter) / 110));
+    for (let time = Math.ceil(at.from / step) * step; time <= at.to; time += step) {
+      const x = this.x(time);
+      g.fillRect(x, AXIS - 5, 1, 5);
+      g.fillText(clockText(time, step), x + 3, AXIS / 2);
+    }
+    g.fillStyle = c.edge; g.fillRect(0, AXIS - 1, at.width, 1);
+  }
+  paintNames() {
+    const { context: g, at, colours: c } = this;
+    g.fillStyle = c.back; g.fillRect(0, 0, at.gutter, at.height);
+    g.font = "12px system-ui, sans-serif"; g.textAlign = "right"; g.textBaseline = "middle";
+    for (const node of this.lanes) {
+      const y = this.y(node);
+      if (y < AXIS || y > at.height) continue;
+      let name = this.run.names[node];
+      while (name.length > 2 && g.measureText(name).width > at.gutter - 10) name = `${name.slice(0, -2)}…`;
+      g.fillStyle = this.chosen?.nodes?.has(node) ? c.chosen : c.text;
+      g.fillText(name, at.gutter - 6, y);
+    }
+    g.fillStyle = c.edge; g.fillRect(at.gutter - 1, 0, 1, at.height);
+  }
+
+  /** The picture of a tile's counts, made once for each filter. */
+  densityOf(tile) {
+    const name = `${this.shown.version}/${this.theme}`;
+    if (tile.picture?.name === name) return tile.picture;
+    const { lanes } = this, classes = this.run.classes;
+    const canvas = document.createElement("canvas");
+    canvas.width = tile.bins; canvas.height = Math.max(1, lanes.length * STEP_ROWS);
+    const g = canvas.getContext("2d");
+    const sums = new Float64Array(tile.bins + 1), hidden = new Float64Array(tile.bins + 1);
+    const kinds = classes.map((label, index) => [index, this.shown.classes.has(label), this.colours[label]]);
+    for (let bin = 0; bin < tile.bins; bin++) {
+      let all = 0, off = 0;
+      for (let node = 0; node < tile.nodes; node++) {
+        const place = this.place.get(node);
+        let lane = 0;
+        for (const [index, on] of kinds) {
+          const count = tile.counts[(node * tile.classes + index) * tile.bins + bin];
+          if (on && place !== undefined) lane += count; else off += count;
+        }
+        all += lane;
+        if (!lane) continue;
+        const tall = Math.max(2, Math.min(1, Math.log2(1 + lane) / SATURATED) * (STEP_ROWS - 2));
+        let bottom = (place + 1) * STEP_ROWS - 1;
+        for (const [index, on, colour] of kinds) {
+          const count = on ? tile.counts[(node * tile.classes + index) * tile.bins + bin] : 0;
+          if (!count) continue;
+          const part = Math.max(tall * count / lane, this.run.classes[index] === "lose" ? 1 : 0);
+          g.fillStyle = colour; g.fillRect(bin, bottom - part, 1, part);
+          bottom -= part;
+        }
+      }
+      sums[bin + 1] = sums[bin] + all; hidden[bin + 1] = hidden[bin] + off;
+    }
+    tile.picture = { name, canvas, sums, hidden };
+    return tile.picture;
+  }
+  paintDensity(tile, from, to, counted) {
+    const { context: g, at } = this;
+    const picture = this.densityOf(tile);
+    const width = (tile.end - tile.begin) * this.scale;
+    g.imageSmoothingEnabled = false;
+    // The part that is in sight only: a tile far larger than the window would be scaled beyond what canvases take.
+    const share = (time) => (time - tile.begin) / (tile.end - tile.begin) * tile.bins;
+    const left = Math.max(0, Math.floor(share(from))), right = Math.min(tile.bins, Math.ceil(share(to)));
+    if (right > left) {
+      g.drawImage(picture.canvas, left, 0, right - left, picture.canvas.height, this.x(tile.begin) + left / tile.bins * width,
+        AXIS - at.scroll, (right - left) / tile.bins * width, this.lanes.length * this.lane);
+    }
+    counted.dense += picture.sums[right] - picture.sums[left];
+    counted.hidden += picture.hidden[right] - picture.hidden[left];
+    counted.estimated ||= tile.estimated;
+  }
+
+  paintEvents(tile, from, to, counted) {
+    const { context: g, at, colours: c, codes, shown, run } = this;
+    g.save();
+    g.beginPath(); g.rect(this.x(from), AXIS, (to - from) * this.scale, at.height); g.clip();
+    this.paintFlights(tile, from, to);
+    g.restore();
+    const size = Math.min(5, Math.max(1.5, this.lane / 14));
+    const paths = new Map();
+    const first = firstAt(tile.time, from), last = firstAt(tile.time, to);
+    let single = 0, hidden = 0;
+    const dim = this.chosen?.messages?.size > 0;
+    const near = (last - first) * 60 < (to - from) * this.scale * Math.max(1, this.lanes.length) / 2;
+    for (let row = first; row < last; row++) {
+      const node = tile.node[row], kind = tile.kind[row], label = run.classes[run.class_of_kind[kind]];
+      if (!this.place.has(node) || !shown.classes.has(label)) { hidden++; continue; }
+      single++;
+      const x = this.x(tile.time[row]), y = this.y(node);
+      const own = dim && this.chosen.messages.has(`${tile.source[row]}#${tile.seq[row]}`);
+      const name = `${own ? "own" : dim ? "dim" : ""}/${own ? "chosen" : label}`;
+      if (!paths.has(name)) paths.set(name, new MarkPath());
+      const path = paths.get(name), big = own ? size * 1.5 : size;
+      if (kind === codes.send) path.triangle(x, y - big * 1.6, big * 1.2);
+      else if (kind === codes.deliver) path.square(x, y, big);
+      else if (kind === codes.lose) path.cross(x, y, big);
+      else if (kind === codes.accept) path.dot(x, y + big * 2, big * 0.55);
+      else if (kind === codes.preack) path.dot(x, y + big * 3.4, big * 0.55);
+      else if (kind === codes.ack) path.dot(x, y + big * 4.8, big * 0.55);
+      else if (label === "recovery") path.bar(x, y, big * 1.8);
+      else if (kind === codes.receive) path.dot(x, y, big * 0.6);
+      else path.dot(x, y, big * 0.4);
+      if (near && (kind === codes.send || kind === codes.deliver)) counted.labels.push([x, kind === codes.send ? y - big * 3.2 : y + big * 2, messageName(run, tile.source[row], tile.seq[row]), kind === codes.send ? c.send : c.deliver, tile.priority[row], node]);
+    }
+    for (const [name, path] of paths) {
+      const [how, colour] = name.split("/");
+      g.globalAlpha = how === "dim" ? 0.3 : 1;
+      path.paint(g, c[colour]);
+    }
+    g.globalAlpha = 1;
+    counted.single += single; counted.hidden += hidden;
+    this.paintLabels(counted.labels);
+    counted.labels.length = 0;
+  }
+  paintLabels(labels) {
+    const { context: g } = this;
+    const free = new Map();
+    g.font = "11px system-ui, sans-serif"; g.textAlign = "center"; g.textBaseline = "middle";
+    for (const [x, y, text, colour, priority, node] of labels) {
+      const full = priority !== NO_PRIORITY ? `${text} !${priority}` : text;
+      const half = g.measureText(full).width / 2 + 3, key = `${node}/${Math.round(y)}`;
+      if (x - half < (free.get(key) ?? -Infinity)) continue;
+      free.set(key, x + half);
+      g.fillStyle = colour; g.fillText(full, x, y);
+    }
+  }
+  /** Arrows: data, copies, units without messages; losses are broken. */
+  paintFlights(tile, from, to) {
+    const { context: g, colours: c, codes, shown } = this;
+    const paths = new Map(), heads = tile.flights.length < 1600;
+    const dim = this.chosen?.messages?.size > 0;
+    for (let at = 0; at < tile.flights.length; at += 2) {
+      const start = tile.flights[at], end = tile.flights[at + 1];
+      const lost = tile.kind[end] === codes.lose, control = tile.source[end] < 0;
+      if (!shown.classes.has(lost ? "lose" : "arrive") || !shown.classes.has("transmit")) continue;
+      const sender = start >= 0 ? tile.node[start] : tile.source[end];
+      if (!this.place.has(tile.node[end]) || !this.place.has(sender)) continue;
+      if (sender === tile.node[end] && !lost) continue;
+      const begun = start >= 0 ? tile.time[start] : tile.time[end] - this.run.margin / 8;
+      if (begun > to || tile.time[end] < from) continue;
+      const own = dim && tile.source[end] >= 0 && this.chosen.messages.has(`${tile.source[end]}#${tile.seq[end]}`);
+      const copy = start >= 0 && detailOf(tile, start) === "copy";
+      const name = `${own ? "own" : dim ? "dim" : ""}/${own && !lost ? "chosen" : lost ? "lose" : copy ? "copy" : control ? "control" : "data"}/${lost || start < 0 ? "broken" : ""}`;
+      if (!paths.has(name)) paths.set(name, []);
+      paths.get(name).push(this.x(begun), this.y(sender), this.x(tile.time[end]), this.y(tile.node[end]), lost ? 1 : 0);
+    }
+    for (const [name, lines] of paths) {
+      const [how, colour, broken] = name.split("/");
+      g.globalAlpha = how === "dim" ? 0.15 : how === "own" ? 1 : lines.length > 4000 ? 0.45 : 0.8;
+      g.strokeStyle = g.fillStyle = c[colour]; g.lineWidth = how === "own" ? 2.4 : 1;
+      g.setLineDash(broken ? [4, 3] : []);
+      g.beginPath();
+      for (let at = 0; at < lines.length; at += 5) {
+        // A loss ends before it arrives.
+        const part = lines[at + 4] ? 0.86 : 1;
+        g.moveTo(lines[at], lines[at + 1]);
+        g.lineTo(lines[at] + (lines[at + 2] - lines[at]) * part, lines[at + 1] + (lines[at + 3] - lines[at + 1]) * part);
+      }
+      g.stroke(); g.setLineDash([]);
+      if (heads && colour !== "lose") this.paintHeads(lines);
+    }
+    g.globalAlpha = 1; g.lineWidth = 1;
+  }
+  paintHeads(lines) {
+    const g = this.context;
+    g.beginPath();
+    for (let at = 0; at < lines.length; at += 5) {
+      const dx = lines[at + 2] - lines[at], dy = lines[at + 3] - lines[at + 1], long = Math.hypot(dx, dy);
+      if (long < 14) continue;
+      const ux = dx / long, uy = dy / long, x = lines[at + 2] - ux * 3, y = lines[at + 3] - uy * 3;
+      g.moveTo(x, y);
+      g.lineTo(x - ux * 6 - uy * 3, y - uy * 6 + ux * 3);
+      g.lineTo(x - ux * 6 + uy * 3, y - uy * 6 - ux * 3);
+      g.closePath();
+    }
+    g.fill();
+  }
+}
+
+/** Marks of one colour, drawn together. */
+class MarkPath {
+  constructor() { this.filled = []; this.lines = []; }
+  square(x, y, r) { this.filled.push(x - r, y - r, x + r, y - r, x + r, y + r, x - r, y + r); }
+  dot(x, y, r) { this.filled.push(x - r, y, x, y - r, x + r, y, x, y + r); }
+  triangle(x, y, r) { this.filled.push(x, y + r, x - r, y - r * 0.6, x, y - r * 0.6, x + r, y - r * 0.6); }
+  bar(x, y, r) { this.filled.push(x - 1, y - r, x + 1, y - r, x + 1, y + r, x - 1, y + r); }
+  cross(x, y, r) { this.lines.push(x - r, y - r, x + r, y + r, x - r, y + r, x + r, y - r); }
+  paint(g, colour) {
+    g.fillStyle = g.strokeStyle = colour;
+    const f = this.filled, l = this.lines;
+    if (f.length) {
+      g.beginPath();
+      for (let at = 0; at < f.length; at += 8) {
+        g.moveTo(f[at], f[at + 1]); g.lineTo(f[at + 2], f[at + 3]); g.lineTo(f[at + 4], f[at + 5]); g.lineTo(f[at + 6], f[at + 7]);
+        g.closePath();
+      }
+      g.fill();
+    }
+    if (l.length) {
+      g.lineWidth = 1.8; g.beginPath();
+      for (let at = 0; at < l.length; at += 4) { g.moveTo(l[at], l[at + 1]); g.lineTo(l[at + 2], l[at + 3]); }
+      g.stroke(); g.lineWidth = 1;
+    }
+  }
+}

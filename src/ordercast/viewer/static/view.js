@@ -1,0 +1,251 @@
+"use strict";
+// One run on the page: its window of time, the hands on it, and what is under them.
+
+const LEAST_SPAN = 100; // nanoseconds across the picture
+const TILE_PIXELS = 384; // a tile is this wide at most
+
+class View {
+  constructor(source, run, shown, heard) {
+    this.source = source; this.run = run; this.shown = shown; this.heard = heard;
+    this.element = document.createElement("div"); this.element.className = "view";
+    this.map = document.createElement("canvas"); this.map.className = "map"; this.map.ariaHidden = "true";
+    this.canvas = document.createElement("canvas"); this.canvas.className = "main"; this.canvas.tabIndex = 0;
+    this.canvas.role = "application";
+    this.canvas.ariaLabel = `Space-time diagram of ${run.name}. Arrow keys move, plus and minus zoom, brackets step from event to event, Enter asks for the message.`;
+    this.label = document.createElement("div"); this.label.className = "name";
+    this.label.textContent = [run.protocol, run.rules && `${run.rules} rules`, run.name, run.ended].filter(Boolean).join(" · ");
+    this.element.append(this.map, this.canvas, this.label);
+    this.tiles = new Tiles(source, run, () => this.draw(), (error) => heard.failed(error));
+    this.painter = new Painter(run, shown);
+    this.chosen = { messages: new Set(), nodes: new Set() };
+    this.scroll = 0; this.frames = [];
+    this.whole();
+    this.listen();
+    new ResizeObserver(() => this.resize()).observe(this.element);
+    source.summary(run.key).then((summary) => {
+      this.summary = summary; this.painter.useSummary(summary); this.draw(); heard.summarised(this);
+    }, (error) => heard.failed(error));
+  }
+  get span() { return this.to - this.from; }
+  get gutter() { return this.width < 500 ? 46 : 76; }
+  whole() { this.show(-0.01 * this.run.duration - 1, 1.01 * this.run.duration + 1, false); }
+
+  /** Moves the window; bounded by the run, and by a datagram. */
+  show(from, to, tell = true) {
+    const most = 1.2 * this.run.duration + 1000;
+    let span = Math.min(Math.max(to - from, LEAST_SPAN), most);
+    const middle = Math.min(Math.max((from + to) / 2, 0), this.run.duration);
+    this.from = middle - span / 2; this.to = middle + span / 2;
+    this.draw();
+    if (tell) this.heard.moved(this);
+  }
+  zoom(factor, at = 0.5) {
+    const time = this.from + at * this.span, span = this.span * factor;
+    this.show(time - at * span, time + (1 - at) * span);
+  }
+  pan(share) { this.show(this.from + share * this.span, this.to + share * this.span); }
+  centre(time, span = this.span) { this.show(time - span / 2, time + span / 2); }
+
+  resize() {
+    const ratio = window.devicePixelRatio || 1;
+    this.width = this.element.clientWidth; this.height = Math.max(60, this.element.clientHeight - 26);
+    for (const [canvas, height] of [[this.canvas, this.height], [this.map, 26]]) {
+      canvas.width = Math.max(1, this.width * ratio); canvas.height = Math.max(1, height * ratio);
+    }
+    this.draw();
+  }
+  draw() {
+    if (this.waiting) return;
+    this.waiting = true;
+    requestAnimationFrame(() => { this.waiting = false; this.paint(); });
+  }
+  /** The spans in sight, each with the tile that is here for it, or null. */
+  entries() {
+    const exponent = Math.min(this.tiles.top, Math.max(0, Math.floor(Math.log2(this.span / (this.width - this.gutter) * TILE_PIXELS))));
+    const size = 2 ** exponent, found = [];
+    const first = Math.max(0, Math.floor(this.from / size)), last = Math.min(Math.floor(this.to / size), Math.floor(this.run.duration / size));
+    for (let index = first; index <= last; index++) {
+      const tile = this.tiles.get(exponent, index);
+      const shown = tile ?? this.tiles.larger(exponent, index);
+      const before = found[found.length - 1];
+      if (before && before.tile === shown && shown) { before.to = (index + 1) * size; before.exact &&= Boolean(tile); }
+      else found.push({ tile: shown, from: index * size, to: (index + 1) * size, exact: Boolean(tile) });
+    }
+    return found;
+  }
+  at() { return { from: this.from, to: this.to, width: this.width, height: this.height, gutter: this.gutter, scroll: this.scroll }; }
+  paint() {
+    if (!this.width) return;
+    const begun = performance.now();
+    const ratio = window.devicePixelRatio || 1;
+    const context = this.canvas.getContext("2d");
+    context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    const theme = getComputedStyle(document.body).backgroundColor;
+    if (theme !== this.painter.theme) { this.painter.theme = theme; this.painter.colours = coloursOf(document.body); }
+    const entries = this.entries();
+    this.counted = this.painter.paint(context, this.at(), entries, this.chosen);
+    this.counted.waiting = entries.some((entry) => !entry.exact);
+    this.shownEntries = entries;
+    this.paintMap();
+    this.frames.push(performance.now() - begun);
+    if (this.frames.length > 600) this.frames.shift();
+    this.heard.painted(this);
+  }
+  /** The whole run in a strip, with the window in it. */
+  paintMap() {
+    const ratio = window.devicePixelRatio || 1, g = this.map.getContext("2d"), c = this.painter.colours;
+    g.setTransform(ratio, 0, 0, ratio, 0, 0);
+    g.fillStyle = c.lane; g.fillRect(0, 0, this.width, 26);
+    const tile = this.tiles.get(this.tiles.top, 0);
+    const size = this.run.duration || 1, place = (time) => this.gutter + (this.width - this.gutter) * time / size;
+    if (tile) {
+      const sums = new Float64Array(256), losses = new Float64Array(256);
+      if (tile.time) {
+        for (let row = 0; row < tile.rows; row++) {
+          const bin = Math.min(255, Math.floor(tile.time[row] / size * 256));
+          sums[bin]++; if (tile.kind[row] === this.tiles.codes.lose) losses[bin]++;
+        }
+      } else {
+        const lose = this.run.classes.indexOf("lose");
+        for (let bin = 0; bin < tile.bins; bin++) {
+          const to = Math.min(255, Math.floor((bin + 0.5) / tile.bins * (tile.end - tile.begin) / size * 256));
+          for (let node = 0; node < tile.nodes; node++) for (let kind = 0; kind < tile.classes; kind++) {
+            const count = tile.counts[(node * tile.classes + kind) * tile.bins + bin];
+            sums[to] += count; if (kind === lose) losses[to] += count;
+          }
+        }
+      }
+      const top = Math.max(1, ...sums), wide = (this.width - this.gutter) / 256 * Math.max(1, tile.time ? 1 : 256 / tile.bins * size / (tile.end - tile.begin));
+      for (let bin = 0; bin < 256; bin++) {
+        if (!sums[bin]) continue;
+        g.fillStyle = c.arrive; g.fillRect(place(bin / 256 * size), 25 - 22 * sums[bin] / top, wide, 22 * sums[bin] / top);
+        if (losses[bin]) { g.fillStyle = c.lose; g.fillRect(place(bin / 256 * size), 23, wide, 3); }
+      }
+    }
+    const left = Math.max(this.gutter, place(this.from)), right = Math.min(this.width, place(this.to));
+    g.strokeStyle = c.chosen; g.lineWidth = 2; g.strokeRect(left + 1, 1, Math.max(3, right - left - 2), 24);
+  }
+
+  listen() {
+    const { canvas } = this, fingers = new Map();
+    let moved = 0, before = null;
+    const share = (event) => Math.min(1, Math.max(0, (event.offsetX - this.gutter) / (this.width - this.gutter)));
+    canvas.addEventListener("wheel", (event) => {
+      event.preventDefault();
+      if (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY)) this.pan((event.deltaX || event.deltaY) / 1000);
+      else this.zoom(1.0015 ** event.deltaY, share(event));
+    }, { passive: false });
+    canvas.addEventListener("pointerdown", (event) => {
+      canvas.setPointerCapture(event.pointerId);
+      fingers.set(event.pointerId, event); moved = fingers.size > 1 ? 99 : 0; before = null;
+    });
+    canvas.addEventListener("pointermove", (event) => {
+      const last = fingers.get(event.pointerId);
+      if (!last) { this.hover(event); return; }
+      moved += Math.abs(event.clientX - last.clientX) + Math.abs(event.clientY - last.clientY);
+      fingers.set(event.pointerId, event);
+      if (fingers.size === 2) {
+        const [one, two] = [...fingers.values()], wide = Math.max(12, Math.abs(one.clientX - two.clientX));
+        const middle = ((one.clientX + two.clientX) / 2 - canvas.getBoundingClientRect().left - this.gutter) / (this.width - this.gutter);
+        if (before) { this.pan((before.middle - middle)); this.zoom(before.wide / wide, middle); }
+        before = { wide, middle };
+      } else if (fingers.size === 1) {
+        this.scrollBy(last.clientY - event.clientY);
+        this.pan((last.clientX - event.clientX) / (this.width - this.gutter));
+      }
+    });
+    const ended = (event) => {
+      const was = fingers.delete(event.pointerId); before = null;
+      if (was && moved < 6 && event.type === "pointerup") this.click(event.offsetX, event.offsetY);
+    };
+    canvas.addEventListener("pointerup", ended);
+    canvas.addEventListener("pointercancel", ended);
+    canvas.addEventListener("dblclick", (event) => this.zoom(0.25, share(event)));
+    canvas.addEventListener("keydown", (event) => this.key(event));
+    const jump = (event) => {
+      if (event.buttons) this.centre((event.offsetX - this.gutter) / (this.width - this.gutter) * this.run.duration);
+    };
+    this.map.addEventListener("pointerdown", (event) => { this.map.setPointerCapture(event.pointerId); jump(event); });
+    this.map.addEventListener("pointermove", jump);
+  }
+  scrollBy(pixels) {
+    const tall = AXIS + this.painter.lanes.length * this.painter.lane - this.height;
+    this.scroll = Math.max(0, Math.min(Math.max(0, tall), this.scroll + pixels));
+  }
+  key(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const act = {
+      ArrowLeft: () => this.pan(-0.2), ArrowRight: () => this.pan(0.2), "+": () => this.zoom(0.5), "=": () => this.zoom(0.5),
+      "-": () => this.zoom(2), 0: () => { this.whole(); this.heard.moved(this); }, Home: () => this.centre(0), End: () => this.centre(this.run.duration),
+      ArrowUp: () => { this.scrollBy(-40); this.draw(); }, ArrowDown: () => { this.scrollBy(40); this.draw(); },
+      "]": () => this.step(1), "[": () => this.step(-1), Enter: () => this.heard.entered(this),
+      Escape: () => this.heard.chose(this, null),
+    }[event.key];
+    if (act) { event.preventDefault(); act(); }
+  }
+  /** All events in sight that are drawn one by one. */
+  *inSight() {
+    for (const { tile, from, to } of this.shownEntries ?? []) {
+      if (!tile?.time) continue;
+      const last = firstAt(tile.time, Math.min(to, this.to));
+      for (let row = firstAt(tile.time, Math.max(from, this.from)); row < last; row++) {
+        if (this.painter.place.has(tile.node[row]) && this.shown.classes.has(this.run.classes[this.run.class_of_kind[tile.kind[row]]])) yield [tile, row];
+      }
+    }
+  }
+  step(direction) {
+    const rows = [...this.inSight()];
+    if (!rows.length) { this.zoom(0.5); return; }
+    const current = this.cursor;
+    let at = rows.findIndex(([tile, row]) => current && tile.time[row] === current.time && tile.node[row] === current.node && tile.kind[row] === current.kind && tile.seq[row] === current.seq);
+    if (at < 0) at = Math.floor(rows.length / 2); else at += direction;
+    if (at < 0 || at >= rows.length) { this.pan(direction * 0.5); return; }
+    this.choose(...rows[at]);
+  }
+  choose(tile, row) {
+    this.cursor = { time: tile.time[row], node: tile.node[row], kind: tile.kind[row], source: tile.source[row], seq: tile.seq[row],
+      detail: detailOf(tile, row), transmission: tile.transmission[row], size: tile.size[row] };
+    this.heard.chose(this, this.cursor);
+  }
+  /** The event nearest to a point, within reach. */
+  nearest(x, y) {
+    let best = null, least = 14 ** 2;
+    for (const [tile, row] of this.inSight()) {
+      const dx = this.painter.x(tile.time[row]) - x, dy = this.painter.y(tile.node[row]) - y;
+      const far = dx * dx + dy * dy * 0.3 + (tile.source[row] < 0 ? 20 : 0);
+      if (far < least) { least = far; best = [tile, row]; }
+    }
+    return best ?? this.nearestFlight(x, y);
+  }
+  nearestFlight(x, y) {
+    let best = null, least = 5;
+    for (const { tile } of this.shownEntries ?? []) {
+      if (!tile?.time) continue;
+      for (let at = 0; at < tile.flights.length; at += 2) {
+        const start = tile.flights[at], end = tile.flights[at + 1];
+        if (start < 0 || !this.painter.place.has(tile.node[start]) || !this.painter.place.has(tile.node[end])) continue;
+        const x0 = this.painter.x(tile.time[start]), y0 = this.painter.y(tile.node[start]);
+        const dx = this.painter.x(tile.time[end]) - x0, dy = this.painter.y(tile.node[end]) - y0, long = Math.hypot(dx, dy);
+        const along = ((x - x0) * dx + (y - y0) * dy) / (long * long || 1);
+        const far = Math.abs((x - x0) * dy - (y - y0) * dx) / (long || 1);
+        if (along > 0 && along < 1 && far < least) { least = far; best = [tile, end]; }
+      }
+    }
+    return best;
+  }
+  click(x, y) {
+    const found = this.nearest(x, y);
+    if (found) this.choose(...found);
+    else if (this.counted?.dense) this.zoom(0.4, (x - this.gutter) / (this.width - this.gutter));
+    else this.heard.chose(this, null);
+  }
+  hover(event) {
+    const found = event.pointerType === "mouse" ? this.nearest(event.offsetX, event.offsetY) : null;
+    this.canvas.title = found ? this.sentence(...found) : "";
+  }
+  sentence(tile, row) {
+    const { run } = this, kind = run.kinds[tile.kind[row]], detail = detailOf(tile, row);
+    const message = tile.source[row] >= 0 && tile.seq[row] >= 0 && !["state", "view"].includes(kind) ? ` ${messageName(run, tile.source[row], tile.seq[row])}` : "";
+    return `${clockText(tile.time[row])}: ${run.names[tile.node[row]]} ${kind}${message}${detail ? ` (${detail})` : ""}`;
+  }
+}

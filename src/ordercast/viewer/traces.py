@@ -1,0 +1,149 @@
+"""Traces as the viewer shows them: the runs of some folders, each with its names and its events."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+from ordercast.audit.records import has_one_clock, member_names
+from ordercast.model.errors import TraceError
+from ordercast.model.nodes import name_of
+from ordercast.trace.reader import RunRow, event_files, read_runs
+from ordercast.trace.schema import (
+    ABORTED,
+    COMPLETE,
+    CONFIG,
+    NODE,
+    NODES,
+    PROTOCOL,
+    RUN,
+    SEED,
+    STALLED,
+)
+from ordercast.viewer.event_arrays import FULL
+from ordercast.viewer.questions import Summary
+from ordercast.viewer.row_groups import RowGroup, RunEvents, groups_by_run, require_run
+from ordercast.viewer.tiles import flight_margin
+
+MOST_LISTED = 1_000
+"""Runs that the page lists; others are opened by their names."""
+MOST_NODES = 30_000
+
+
+@dataclass(frozen=True)
+class ViewedRun:
+    """One run: several rows of `runs`, if its members kept records of their own."""
+
+    key: str
+    """Its name; with the folder in front if another folder has a run of this name."""
+    name: str
+    rows: tuple[RunRow, ...]
+    events: RunEvents
+
+    @cached_property
+    def summary(self) -> Summary:
+        """What needs all events."""
+        return Summary(self.events, self.nodes)
+
+    @cached_property
+    def margin(self) -> int:
+        """How long units fly."""
+        return flight_margin(self.events)
+
+    @property
+    def nodes(self) -> int:
+        """How many lanes it has: as the rows say, or as the events show."""
+        seen = [group.nodes[1] + 1 for group in self.events.groups if group.nodes is not None]
+        return max([1, *(int(row[NODES]) for row in self.rows), *seen])
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the nodes."""
+        names: list[str] = []
+        for row in self.rows:
+            for node, (one, other) in enumerate(zip_longest(names[:], member_names(row))):
+                names[node : node + 1] = [str(other if one in {None, name_of(node)} and other else one)]
+        return [*names, *map(name_of, range(len(names), self.nodes))]
+
+    def described(self) -> dict[str, Any]:
+        """For the page."""
+        row = self.rows[0]
+        begin, end = self.events.origin, self.events.times[1]
+        recorded = sorted(int(each[NODE]) for each in self.rows if each.get(NODE) is not None)
+        return {
+            "key": self.key,
+            "name": self.name,
+            "protocol": row[PROTOCOL],
+            "rules": _rules(row),
+            "seed": row.get(SEED),
+            "nodes": self.nodes,
+            "names": self.names,
+            "rows": self.events.rows,
+            "duration": end - begin,
+            "margin": self.margin,
+            "ended": _ended(self.rows),
+            "recorded": recorded or None,
+            "one_clock": all(has_one_clock(each) for each in self.rows),
+            "summarised": self.summary.possible,
+        }
+
+
+class Traces:
+    """The runs of some folders. Raises `TraceError` if they cannot be read."""
+
+    def __init__(self, folders: Sequence[Path]) -> None:
+        self.folders = tuple(folders)
+        self.runs: dict[str, ViewedRun] = {}
+        found: dict[str, tuple[str, list[RunRow], list[RowGroup]]] = {}
+        for folder in self.folders:
+            groups = groups_by_run(event_files([folder], [*FULL, RUN]))
+            for row in read_runs([folder]):
+                name = str(row[RUN])
+                key = name
+                if name in found and row.get(NODE) is None:
+                    key = f"{folder}: {name}"
+                entry = found.setdefault(key, (name, [], []))
+                entry[1].append(row)
+                if entry[2] is not groups.get(name):
+                    entry[2].extend(groups.pop(name, []))
+        for key, (name, rows, parts) in found.items():
+            if rows[0][NODES] > MOST_NODES:
+                raise TraceError(f"run {name} has {rows[0][NODES]:,} nodes; the viewer shows up to {MOST_NODES:,}")
+            self.runs[key] = ViewedRun(key, name, tuple(rows), RunEvents(name, parts))
+
+    def run(self, key: str) -> ViewedRun:
+        """A run by its key."""
+        require_run(self.runs, key)
+        return self.runs[key]
+
+    def described(self, *wanted: str | None) -> dict[str, Any]:
+        """All runs in short, for the list of the page; `wanted` are listed in any case."""
+        keys = list(self.runs)
+        listed = list(dict.fromkeys([*(key for key in wanted if key is not None), *keys]))[:MOST_LISTED]
+        return {
+            "folders": [str(folder) for folder in self.folders],
+            "runs": [{"key": key, **_in_short(self.runs[key])} for key in listed],
+            "unlisted": len(keys) - len(listed),
+        }
+
+
+def _in_short(run: ViewedRun) -> Mapping[str, Any]:
+    return {"name": run.name, "rows": run.events.rows, "ended": _ended(run.rows)}
+
+
+def _ended(rows: Sequence[RunRow]) -> str:
+    if any(row.get(ABORTED) for row in rows):
+        return "aborted"
+    if all(row.get(COMPLETE) for row in rows):
+        return "complete"
+    return "stalled" if any(row.get(STALLED) for row in rows) else "incomplete"
+
+
+def _rules(row: RunRow) -> str | None:
+    try:
+        return str(json.loads(row.get(CONFIG) or "{}")["group"]["rules"])
+    except (KeyError, TypeError, ValueError):
+        return None

@@ -1,0 +1,104 @@
+"""`ordercast store`: a replicated dictionary in processes, by lines and over HTTP."""
+
+import http.client
+import json
+import re
+import signal
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Command
+from tests.cli.nodes import Nodes, new_group
+
+
+def stores(*options: str, own: dict[str, list[str]] | None = None) -> Nodes:
+    nodes = Nodes(names=())
+    for name in "ABC":
+        given = [*options, *(own or {}).get(name, ())]
+        nodes.start("store", nodes.group, "--name", name, "--members", "A,B,C", *given, called=name)
+    return nodes
+
+
+def ask(port: int, method: str, path: str, body: str | None = None, **headers: str) -> tuple[int, Any]:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    connection.request(method, path, body, headers)
+    answer = connection.getresponse()
+    return answer.status, json.loads(answer.read())
+
+
+def port_of(nodes: Nodes, name: str) -> int:
+    found = re.search(rb"http://127\.0\.0\.1:(\d+)/keys", nodes.error(name))
+    assert found is not None
+    return int(found[1])
+
+
+def test_lines_change_the_store_of_all_and_one_that_is_killed_gets_it_again() -> None:
+    with stores() as nodes:
+        nodes.opened()
+        nodes.say("B", b"watch c\n")
+        nodes.say("A", b"put colour green\nput size 5 or 6\nget colour\nget nothing\n")
+        assert nodes.hear("A", 4) == [b"ok\n", b"ok\n", b"green\n", b"no such key\n"]
+        assert nodes.hear("B", 1) == [b"colour = green\n"]
+        nodes.say("B", b"del size\ndel size\nitems\nmembers\nfly\n")
+        assert nodes.hear("B", 4) == [b"ok\n", b"no such key\n", b"colour = green\n", b"A, B, C\n"]
+        assert b"not understood: 'fly'; there are: get KEY" in nodes.error("B")
+        nodes.kill("C")
+        nodes.start("store", nodes.group, "--name", "C", "--members", "A,B,C", called="C")
+        nodes.say("C", b"get colour\n")
+        assert nodes.hear("C", 1) == [b"green\n"]
+        for name in "CBA":
+            process = nodes.processes[name]
+            process.communicate(timeout=30)
+            assert process.returncode == 0
+
+
+def test_the_http_face() -> None:
+    with stores(own={"A": ["--http", "0"], "B": ["--http", "0"]}) as nodes:
+        nodes.opened()
+        a, b = port_of(nodes, "A"), port_of(nodes, "B")
+        assert ask(a, "PUT", "/keys/a%20b", "[1, 2]") == (200, {"key": "a b", "value": [1, 2]})
+        assert ask(b, "GET", "/keys/a%20b") == (200, {"key": "a b", "value": [1, 2]})
+        assert ask(b, "GET", "/keys/a%20b?local") == (200, {"key": "a b", "value": [1, 2]})
+        assert ask(b, "PUT", "/keys/n?expected=null", "1")[0] == 200
+        assert ask(b, "PUT", "/keys/n?expected=2", "3") == (409, {"error": "'n' has another value than expected"})
+        assert ask(a, "GET", "/keys?prefix=n") == (200, {"n": 1})
+        assert ask(a, "DELETE", "/keys/n") == (200, {"key": "n", "value": 1})
+        assert ask(a, "DELETE", "/keys/n")[0] == 404
+        assert ask(a, "GET", "/members") == (200, {"me": "A", "members": ["A", "B", "C"], "view": 0})
+        for method, path, body, status in (
+            ("PUT", "/keys/x", "nonsense", 400),
+            ("PUT", "/keys/x", "null", 400),
+            ("PUT", "/keys/x?ttl=never", "1", 400),
+            ("POST", "/keys/x", "1", 405),
+            ("GET", "/keys/", None, 404),
+            ("GET", "/", None, 404),
+        ):
+            assert ask(a, method, path, body)[0] == status, path
+        assert ask(a, "GET", "/keys", Host="evil.example:80")[0] == 403
+        connection = http.client.HTTPConnection("127.0.0.1", b, timeout=20)
+        connection.request("GET", "/watch?prefix=w")
+        changes = connection.getresponse()
+        ask(a, "PUT", "/keys/w?ttl=0.2", '"v"')
+        assert json.loads(changes.readline()) == {"key": "w", "value": "v", "deleted": False, "expired": False}
+        assert json.loads(changes.readline())["expired"]
+        connection.close()
+        for name in "AB":
+            nodes.processes[name].send_signal(signal.SIGTERM)
+            nodes.processes[name].communicate(timeout=30)
+            assert nodes.processes[name].returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ("", "give --members A,B,C to open a store, or --join local"),
+        ("--members A,B --join local", "give --members A,B,C to open a store, or --join local"),
+        ("--join local", "--join needs the name of this member: give --name"),
+        ("--members A,B --http 99999", "--http: ports are 1 to 65535, and 0 is any free one, not 99999"),
+    ],
+)
+def test_what_cannot_be_done_is_told(ordercast: Command, options: str, problem: str) -> None:
+    done = ordercast(f"store {new_group()} {options}")
+    assert done.status == 2
+    assert problem in done.sentence

@@ -1,0 +1,55 @@
+"""`ordercast node --log`: killed and started again with the same arguments, it goes on where the group was."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from ordercast.log import read
+from tests.live.ports import free_group
+
+NAMES = ("A", "B", "C")
+
+
+def start(group: str, folder: Path, name: str) -> subprocess.Popen[str]:
+    arguments = ["node", group, "--members", ",".join(NAMES), "--name", name, "--log", str(folder / name)]
+    command = [sys.executable, "-m", "ordercast", *arguments, "--failure-timeout", "1"]
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True)  # noqa: S603
+
+
+def say(process: subprocess.Popen[str], line: str) -> None:
+    assert process.stdin is not None
+    process.stdin.write(f"{line}\n")
+    process.stdin.flush()
+
+
+def test_all_are_killed_and_nothing_is_printed_twice(tmp_path: Path) -> None:
+    group = free_group("kept", NAMES)
+    nodes = [start(group, tmp_path, name) for name in NAMES]
+    try:
+        say(nodes[0], "before")
+        for node in nodes:
+            assert node.stdout is not None
+            assert node.stdout.readline() == "A\tbefore\n"
+        while not all(any(read(tmp_path / name)) for name in NAMES):
+            pass
+        for node in nodes:
+            node.kill()
+            node.communicate()
+        nodes = [start(group, tmp_path, name) for name in reversed(NAMES)]
+        say(nodes[0], "after")
+        for node in nodes:
+            assert node.stdin is not None
+            node.stdin.close()
+            node.stdin = None
+        told = [node.communicate(timeout=30) for node in nodes]
+    finally:
+        for node in nodes:
+            node.kill()
+    assert [printed for printed, _ in told] == ["C\tafter\n"] * 3
+    assert all("goes on with position 1" in errors for _, errors in told)
+    assert [node.returncode for node in nodes] == [0, 0, 0]
+    assert [(one.position, one.sender, one.payload) for one in read(tmp_path / "B")] == [
+        (0, "A", b"before"),
+        (1, "C", b"after"),
+    ]

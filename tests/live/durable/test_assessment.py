@@ -1,0 +1,107 @@
+"""Who may begin a group anew: every rule, by what could happen without it."""
+
+from ordercast.live.host.durable.restart import Here, assess
+from ordercast.live.host.durable.standing import Plan, Standing, encode_standing, stamp_of
+from ordercast.protocols.membership.epoch import Cut
+from ordercast.protocols.membership.view import GroupView, Incarnation, NextView, Reason
+
+
+def life(name: str, number: int = 1) -> Incarnation:
+    return Incarnation(name, number, f"127.0.0.1:{7000 + ord(name[0])}")
+
+
+def view(number: int, names: str) -> GroupView:
+    return GroupView(number, tuple(map(life, names)), tuple(range(len(names))), bytes(8), len(names))
+
+
+def here(name: str, standing: Standing, position: int = 5, *, is_member: bool = False) -> Here:
+    return Here("g", life(name, 2), encode_standing(standing), position, bytes([position] * 16), is_member=is_member)
+
+
+def missing(*present: Here, least: int = 1, force: bool = False) -> str:
+    return assess(present, least, force=force).missing
+
+
+def names(present: tuple[Here, ...]) -> str:
+    return "".join(one.me.name for one in present)
+
+
+LAST = Standing(view(4, "ABC"))
+
+
+def test_a_quorum_of_the_last_view_is_enough() -> None:
+    assert missing(here("B", LAST)) == "view 4 was A, B, C, and A, C are missing"
+    found = assess([here("C", LAST, 7), here("A", LAST, 9)], 1, force=False)
+    assert (found.missing, names(found.participants), found.absent, found.number) == ("", "AC", ("B",), 5)
+    plan = found.plan(b"8 bytes!")
+    assert (plan.position, plan.holder.name, plan.basis) == (9, "A", (stamp_of(LAST),) * 2)
+
+
+def test_half_is_enough_with_the_first_place() -> None:
+    last = Standing(view(4, "ABCD"))
+    assert missing(here("A", last), here("D", last)) == ""
+    assert missing(here("B", last), here("D", last)) != ""
+
+
+def test_the_last_view_is_the_highest_that_anybody_knows() -> None:
+    """B went on with A and without C: B and C are a majority of the view before, and of nothing later."""
+    later = Standing(view(5, "AB"))
+    assert missing(here("B", later), here("C", LAST)) == "view 5 was A, B, and A is missing"
+    assert missing(here("A", later), here("C", LAST)) == ""
+
+
+def test_a_view_that_one_has_accepted_may_have_followed() -> None:
+    """It was decided by A, D and E, which went on; A is back, and has not seen that it was decided."""
+    last = view(4, "ABCDE")
+    value = NextView(5, 0b11001, (), 0b11001, ((1, Reason.SILENT), (2, Reason.SILENT)), Cut((0,) * 5), 0, (), 5, "")
+    accepted = Standing(last, accepted=value)
+    others = [here(name, Standing(last)) for name in "BC"]
+    assert missing(here("A", accepted), *others) == "view 5 may be A, D, E, and D, E are missing"
+    found = assess([here("A", accepted), *others, here("D", Standing(last))], 1, force=False)
+    assert (found.missing, found.number) == ("", 6)
+
+
+def test_a_plan_that_one_has_agreed_to_may_have_begun() -> None:
+    plan = Plan(5, bytes(8), 9, bytes(16), (life("A"), life("B")), life("A"))
+    agreed = Standing(LAST.view, plan=plan)
+    assert missing(here("B", agreed), here("C", LAST)) == "view 5 may be A, B, and A is missing"
+    assert missing(here("B", agreed), here("A", LAST)) == ""
+
+
+def test_what_was_promised_for_an_older_view_is_over() -> None:
+    plan = Plan(4, bytes(8), 9, bytes(16), (life("X"), life("Y")), life("X"))
+    old = Standing(view(3, "ABC"), plan=plan)
+    assert missing(here("A", LAST), here("B", old)) == ""
+
+
+def test_who_was_not_started_again_gives_its_log_and_no_vote() -> None:
+    """Its incarnation may still accept a view of others."""
+    assert missing(here("A", LAST), here("B", LAST, is_member=True)) != ""
+    found = assess([here("A", LAST), here("B", LAST), here("C", LAST, 9, is_member=True)], 1, force=False)
+    assert (found.missing, names(found.participants)) == ("", "AB")
+    assert found.holder is not None
+    assert found.holder.me.name == "C"
+
+
+def test_a_log_that_had_not_caught_up_is_not_that_of_the_group() -> None:
+    joined = Standing(LAST.view, complete=False)
+    found = assess([here("A", LAST, 5), here("C", joined, 9)], 1, force=False)
+    assert found.holder is not None
+    assert found.holder.me.name == "A"
+    assert missing(here("B", joined), here("C", joined)) == "nobody whose log reaches view 4 is here"
+
+
+def test_a_log_of_an_older_view_is_not_that_of_the_group() -> None:
+    found = assess([here("A", LAST, 5), here("C", Standing(view(3, "ABC")), 9)], 1, force=False)
+    assert found.holder is not None
+    assert found.holder.me.name == "A"
+
+
+def test_a_static_quorum_and_force() -> None:
+    assert "at least 3 members" in missing(here("A", LAST), here("B", LAST), least=3)
+    assert missing(here("C", LAST), force=True, least=3) == ""
+
+
+def test_who_was_no_member_of_the_last_view_joins_later() -> None:
+    found = assess([here("A", LAST), here("B", LAST), here("D", Standing(view(2, "ABD")))], 1, force=False)
+    assert (found.missing, names(found.participants)) == ("", "AB")

@@ -1,0 +1,109 @@
+"""`ordercast view` and `ordercast audit --view`: what they print, write and return."""
+
+import base64
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from tests.cli.conftest import Command, ordercast
+from tests.viewer.traces import HOSTILE, many, one_loss, row, write
+
+__all__ = ["ordercast"]  # a fixture
+
+
+def data_of(page: Path) -> dict[str, Any]:
+    text = re.findall(r'<script id="data" type="application/json">(.*?)</script>', page.read_text(), flags=re.DOTALL)[0]
+    found: dict[str, Any] = json.loads(text)
+    return found
+
+
+def test_an_export_has_the_events_and_says_how_many_it_has_not(ordercast: Command, tmp_path: Path) -> None:
+    trace, page = write(tmp_path / "t", many(100)), tmp_path / "page.html"
+    done = ordercast("view", trace, "--export", page)
+    assert (done.status, done.out) == (0, "")
+    assert done.sentence == f"{page}: 400 events of 1 run"
+    assert data_of(page)["embedded"][0]["left_out"] == 0
+    done = ordercast("view --max-events 30 --begin 0.000001 --export", page, trace)
+    assert done.sentence.startswith(f"{page}: 30 events of 1 run; 370 events of them not in the file")
+    [part] = data_of(page)["embedded"]
+    assert part["left_out"] == 370
+    assert part["delivered_before"] == [10, 10, 10]
+    table = base64.b64decode(part["events"])
+    assert json.loads(table[4 : 4 + int.from_bytes(table[:4], "little")])["rows"] == 30
+
+
+def test_an_export_of_a_violation_has_its_run(ordercast: Command, tmp_path: Path) -> None:
+    trace, verdict, page = tmp_path / "t", tmp_path / "verdict.json", tmp_path / "page.html"
+    rows = [row(0, 0, 1, "send", 0, 0, destinations=(0, 1)), row(1, 0, 2, "deliver", 0, 0)]
+    assert ordercast("audit --json", verdict, write(trace, rows, nodes=2, protocol="po")).status == 1
+    assert ordercast("view", trace, "--verdict", verdict, "--export", page).status == 0
+    [witness] = data_of(page)["witnesses"]
+    assert (witness["breaks"], witness["messages"]) == ("complete", [[0, 0]])
+    assert witness["rule"].startswith("Each destination delivers each message exactly once")
+
+
+def test_bad_input_is_a_sentence(ordercast: Command, tmp_path: Path) -> None:
+    trace = write(tmp_path / "t", one_loss())
+    assert "does not exist; give the folder of a trace" in ordercast("view", tmp_path / "none").sentence
+    assert "is not a trace: it has no folder events/" in ordercast("view", tmp_path).sentence
+    assert "there is no run 'x'; the trace has: r" in ordercast("view --run x", trace).sentence
+    assert "--run is for one or two runs, not 3" in ordercast("view --run r --run r --run r", trace).sentence
+    assert "have no effect without --export" in ordercast("view --max-events 5", trace).sentence
+    done = ordercast("view --export", tmp_path / "no" / "page.html", trace)
+    assert (done.status, "cannot write the page" in done.sentence) == (2, True)
+    (tmp_path / "v.json").write_text("[1]")
+    assert "is no verdict; write one with" in ordercast("view", trace, "--verdict", tmp_path / "v.json").sentence
+    assert "--no-open has no effect without --view" in ordercast("audit --no-open", trace).sentence
+    for broken in (trace / "events").iterdir():
+        broken.write_bytes(b"PAR1 but not more PAR1")
+    done = ordercast("view --no-open", trace)
+    assert (done.status, "it is damaged or not a Parquet file" in done.sentence) == (2, True)
+
+
+def test_a_trace_without_its_columns_is_refused(ordercast: Command, tmp_path: Path) -> None:
+    [file] = (write(tmp_path, one_loss()) / "events").iterdir()
+    pq.write_table(pq.read_table(file).drop_columns(["step"]), file)
+    assert "has no column 'step', so it is not part of a trace" in ordercast("view", tmp_path).sentence
+
+
+@pytest.mark.parametrize(("command", "status"), [("view", 0), ("audit", 1)])
+def test_it_serves_until_interrupted(tmp_path: Path, command: str, status: int) -> None:
+    rows = [row(0, 0, 1, "send", 0, 0, destinations=(0, 1)), row(1, 0, 2, "deliver", 0, 0)]
+    config = json.dumps({"live": {"members": [HOSTILE, "b"]}})
+    trace = write(tmp_path, rows, nodes=2, protocol="po", config=config)
+    more = ["--view"] if command == "audit" else []
+    program = [sys.executable, "-u", "-m", "ordercast.cli", command, str(trace), "--no-open", *more]
+    with subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:  # noqa: S603
+        assert process.stdout is not None
+        address = next(line for line in process.stdout if line.startswith("http://")).strip()
+        with urllib.request.urlopen(address, timeout=60) as answer:  # noqa: S310
+            page = answer.read().decode()
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+    assert process.returncode == status
+    assert "on this machine only, until interrupted" in said
+    assert "Traceback" not in said
+    assert "<img" not in page
+    assert ('"breaks":"complete"' in page) == (command == "audit")
+
+
+def test_no_browser_is_said(ordercast: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    trace = write(tmp_path, one_loss())
+    opened: list[str] = []
+    monkeypatch.setattr("webbrowser.open", opened.append)  # which returns nothing, as for no browser
+    monkeypatch.setattr(
+        "ordercast.viewer.server.ViewerServer.serve_forever", lambda *_, **__: os.kill(os.getpid(), signal.SIGINT)
+    )
+    done = ordercast("view", trace)
+    assert done.status == 0
+    assert opened == [done.out.strip()]
+    assert "no browser was found; open the address yourself" in done.err

@@ -1,0 +1,122 @@
+"""What the page asks: messages, orders, latencies, the next event."""
+
+from pathlib import Path
+
+import pytest
+
+from ordercast.audit.services import OF_VIEWS, PROMISES
+from ordercast.model.errors import ConfigError, TraceError
+from ordercast.viewer.answers import ANSWERS, run_answer, summary_answer
+from ordercast.viewer.event_arrays import KINDS
+from ordercast.viewer.questions import Wanted, message_rows, next_event
+from ordercast.viewer.rules import IN_WORDS
+from ordercast.viewer.traces import Traces
+from tests.viewer.traces import many, one_loss, row, write
+
+
+def test_a_message_is_all_rows_that_name_it(tmp_path: Path) -> None:
+    extra = [row(2, 9, 900, "state", 0, 0, size=5), row(2, 10, 901, "view", None, 0, destinations=(0, 1, 2))]
+    run = Traces([write(tmp_path, [*one_loss(), *extra])]).run("r")
+    found = message_rows(run.events, 0, 0)
+    assert len(found) == sum(1 for each in one_loss() if each[4] is not None)
+    assert len(message_rows(run.events, 1, 0)) == 0
+
+
+def test_orders_have_the_places_of_a_message(tmp_path: Path) -> None:
+    run = Traces([write(tmp_path, many(100), batch=77)]).run("r")
+    found = run.summary.around(2, 1, 10, reach=2)
+    assert found["place"] == 31
+    assert found["length"] == 100
+    assert [message[:2] for message in found["messages"]] == [[2, 9], [0, 10], [1, 10], [2, 10], [0, 11]]
+    missing = run.summary.around(2, 1, 999, reach=2)
+    assert missing["place"] is None
+    assert missing["messages"][-1][:2] == [0, 33], "the end of the log"
+
+
+def test_latencies_are_from_the_send(tmp_path: Path) -> None:
+    run = Traces([write(tmp_path, one_loss())]).run("r")
+    found = run.summary.latencies()
+    assert {level: (each["count"], each["p50"], each["most"]) for level, each in found.items()} == {
+        "accept": (3, 100.0, 400.0),
+        "preack": (3, 601.0, 602.0),
+        "ack": (3, 701.0, 702.0),
+        "deliver": (3, 701.0, 702.0),
+    }
+    assert all(sum(each["bins"]) == 3 for each in found.values())
+    assert run.summary.totals() == {"sent": 1, "delivered": 3, "lost": 1}
+
+
+def test_stops_and_views_are_marked(tmp_path: Path) -> None:
+    rows = [*one_loss(), row(1, 8, 950, "view", None, 4, destinations=(0, 1), detail="heard=0; gone")]
+    answer = summary_answer(Traces([write(tmp_path, rows)]).run("r"))
+    assert [(mark["time"], mark["node"], mark["kind"]) for mark in answer["marks"]] == [
+        (300, 2, "stop"),
+        (600, 2, "resume"),
+        (950, 1, "view"),
+    ]
+    assert answer["marks"][2] | {"seq": 4, "members": "0,1", "detail": "heard=0; gone"} == answer["marks"][2]
+
+
+def test_the_next_event_is_found_forwards_and_backwards(tmp_path: Path) -> None:
+    run = Traces([write(tmp_path, many(100), batch=10)]).run("r")
+
+    def times(wanted: Wanted, after: int, *, backwards: bool = False) -> list[int]:
+        return [int(time) for time in next_event(run.events, wanted, after, backwards=backwards).time]
+
+    assert times(Wanted(kind="send"), 0) == [100]
+    assert times(Wanted(kind="send", node=2), 0) == [200]
+    assert times(Wanted(kind="deliver", source=1, seq=20, node=0), -1) == [6150]
+    assert times(Wanted(kind="send"), 300, backwards=True) == [200]
+    assert times(Wanted(kind="lose"), -1) == []
+
+
+def test_a_run_that_is_too_long_has_no_summary_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ordercast.viewer.questions.MOST_SUMMARISED", 10)
+    traces = Traces([write(tmp_path, one_loss())])
+    assert not run_answer(traces.run("r"))["summarised"]
+    assert not summary_answer(traces.run("r"))["possible"]
+    assert ANSWERS["order"](traces, {"run": "r", "source": "0", "seq": "0", "reach": "3"}) == {
+        "possible": False,
+        "orders": [],
+    }
+
+
+def test_records_of_members_are_one_run_and_runs_of_other_folders_are_others(tmp_path: Path) -> None:
+    config = '{"live": {"members": ["ann", "bob"], "one_clock": true}}'
+    folders = []
+    for node in range(2):
+        rows = [row(node, 0, 10**15 + node, "send", node, 0, destinations=(0, 1))]
+        folders.append(write(tmp_path / str(node), rows, nodes=2, node=node, config=config))
+    [run] = Traces(folders).runs.values()
+    found = run.described()
+    assert found["names"] == ["ann", "bob"]
+    assert found["recorded"] == [0, 1]
+    assert (found["rows"], found["duration"]) == (2, 1), "a clock that did not begin with the run begins with it here"
+    same = [write(tmp_path / name, one_loss()) for name in ("a", "b")]
+    assert list(Traces(same).runs) == ["r", f"{same[1]}: r"]
+
+
+@pytest.mark.parametrize(
+    ("name", "query", "sentence"),
+    [
+        ("tile", {"run": "x"}, "there is no run 'x'; the trace has: r"),
+        ("tile", {"run": "r", "exponent": "99", "index": "0"}, "exponent='99' is no number from 0 to 61"),
+        ("message", {"run": "r", "source": "one", "seq": "0"}, "source='one' is no number"),
+        ("find", {"run": "r", "kind": "teleport", "after": "0"}, "there is no kind of event 'teleport'"),
+    ],
+)
+def test_questions_that_make_no_sense_are_answered_with_a_sentence(
+    tmp_path: Path, name: str, query: dict[str, str], sentence: str
+) -> None:
+    traces = Traces([write(tmp_path, one_loss())])
+    with pytest.raises((ConfigError, TraceError), match=sentence.replace("(", r"\(")):
+        ANSWERS[name](traces, query)
+
+
+def test_every_property_of_an_audit_has_words() -> None:
+    promised = {each.__name__ for properties in PROMISES.values() for each in properties}
+    assert set(IN_WORDS) == promised | {each.__name__ for each in OF_VIEWS}
+
+
+def test_kinds_are_those_of_the_schema() -> None:
+    assert KINDS[-1] == "unknown"
