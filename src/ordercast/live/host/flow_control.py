@@ -10,7 +10,7 @@ Bytes unread are bounded by the inbox's limit and what all senders may have in f
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from ordercast.live.host.inbox import Inbox
 from ordercast.wire.control import FlowNotice
@@ -73,6 +73,11 @@ class FlowControl:
     def closed(self) -> frozenset[int]:
         """The places of other members that are closed."""
         return frozenset(self._closed)
+
+    def names(self, own: str, members: Sequence[str]) -> list[str]:
+        """The names of members that do not read, this one's own among them."""
+        others = [members[place] for place in self._closed if place < len(members)]
+        return [*others, own] if self.closed_here else others
 
     def _close(self) -> None:
         if not (self.closed_here or self.disabled):

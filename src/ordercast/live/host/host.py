@@ -172,7 +172,16 @@ class Host:
         self.closed = False
         self._stopped_for_view = False
         self._failed = False  # the machine raised: its state means nothing, and it is given no input any more
-        self._handlers: dict[type[Any], Callable[[Any], None]] = {
+        self._handlers = self._output_handlers()
+        self._use_pace(len(self._nodes))
+        value = member.current.value
+        self._record_view(member.current.view, value, "founded" if value is None else value.why)
+        if not member.current.has_state:
+            recorder.expect_state()
+
+    def _output_handlers(self) -> dict[type[Any], Callable[[Any], None]]:
+        """What is done for each kind of output."""
+        return {
             Send: self._send,
             Numbered: self._numbered,
             Reached: self._reached,
@@ -193,11 +202,6 @@ class Host:
             Unblocked: self._unblocked,
             Retired: lambda _: None,
         }
-        self._use_pace(len(self._nodes))
-        value = member.current.value
-        self._record_view(member.current.view, value, "founded" if value is None else value.why)
-        if not member.current.has_state:
-            recorder.expect_state()
 
     # --- inputs ---
 

@@ -35,13 +35,7 @@ from ordercast.live.host.leaving import Leaving
 from ordercast.live.host.member_addresses import MemberAddresses, RelayOption
 from ordercast.live.host.member_state import MemberState, StateOptions
 from ordercast.live.host.membership import Membership, joined_nodes, log_view, places_of, told
-from ordercast.live.host.parameters import (
-    HIGHEST_LEVEL,
-    Parameters,
-    congestion_control,
-    gathering_time,
-    longest_wait,
-)
+from ordercast.live.host.parameters import HIGHEST_LEVEL, Parameters, congestion_control, gathering_time, longest_wait
 from ordercast.live.host.partial_messages import PartialsExchange
 from ordercast.live.host.recording import NewRecorder
 from ordercast.live.host.returning import WITHDRAWN, Exclusions, Returning, settle
@@ -110,12 +104,10 @@ class Member:
         """
         self.name, self.address = own
         self.me, self.parameters, self.transport = session.me, parameters, transport
-        self.group, self._rejoin = group, rejoin
-        self._founders = tuple(founders)
+        self.group, self._rejoin, self._founders = group, rejoin, tuple(founders)
         self._addresses, self._new_recorder = MemberAddresses(self.address, founders, relay), new_recorder
         self._busy_polling = BusyPolling(enabled=busy_poll)
-        self._loop = asyncio.get_running_loop()
-        self._logs = GroupLogs(group, self.name)
+        self._loop, self._logs = asyncio.get_running_loop(), GroupLogs(group, self.name)
         self.founders = Founders(self.address, group, self._tell_founder)
         self.founders.know([str(address) for _, address in founders])
         self._knows_other = False  # another group of this name
@@ -138,11 +130,10 @@ class Member:
         self.state = MemberState(self, self._addresses.of, group, state)
         self._upkeep = Upkeep(self, congestion, self._logs, self._addresses.relay)
         self._view: GroupView  # the current one
-        self._leaving = Leaving(self)
+        self._leaving, self._exclusions = Leaving(self), Exclusions()
         self._opened_at, self._max_hold, self._scheduled = 0.0, 0, False
         self._timing = parameters.config.timing
         self._lacks = 0  # places that this member does not reach, while they are too many to agree on the next view
-        self._exclusions = Exclusions()
         self._withdrawn: GroupClosed | str | None = None  # why it does not return, though it may be taken in
         self._undurable: list[DurableWaiters] = []  # for own messages that were delivered while this member was away
         self._partials = PartialsExchange(transport, self.inbox, self._partials_lost)
@@ -442,11 +433,6 @@ class Member:
         self.founders.enter_view(addresses, place)
         self.session.places = self._partials.places = {node: each for each, node in enumerate(view.nodes)}
         self._arrivals.enter_view(view, place)
-
-    def waited_for(self) -> list[str]:
-        """The names of members that do not read: no message is sent until they do."""
-        others = [self._view.members[place].name for place in self.flow.closed if place < len(self._view.members)]
-        return [*others, self.name] if self.flow.closed_here else others
 
     def _pump(self) -> None:
         if self.host is not None:

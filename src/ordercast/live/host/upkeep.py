@@ -9,6 +9,7 @@ from ordercast.live.host.flow_control import FlowControl
 from ordercast.live.host.health import HealthLog
 from ordercast.live.host.host import Host
 from ordercast.live.host.member_state import MemberState
+from ordercast.live.host.membership import Membership
 from ordercast.live.host.parameters import Parameters
 from ordercast.live.host.unit_counts import UnitCounts
 from ordercast.live.logs import GroupLogs
@@ -31,6 +32,7 @@ class UpkeepOwner(Protocol):
     counts: UnitCounts
     outbox: Outbox
     flow: FlowControl
+    membership: Membership
     state: MemberState
     host: Host | None
     log: "MemberLog | None"
@@ -39,9 +41,6 @@ class UpkeepOwner(Protocol):
     @property
     def size(self) -> int:
         """How many members the current view has."""
-
-    def waited_for(self) -> list[str]:
-        """The names of members that do not read."""
 
     def give_up(self, why: str) -> None:
         """Aborts the group, for all members."""
@@ -66,7 +65,7 @@ class Upkeep:
             owner.outbox.room = parameters.room_in(congestion.datagram, owner.size)
             self._health.check(owner.counts, transport.dropped, self._loop.time())
             if owner.flow.must_wait:
-                self._health.waits_for(owner.waited_for(), self._loop.time())
+                self._health.waits_for(owner.flow.names(owner.name, owner.membership.members), self._loop.time())
             owner.state.tick()
             if owner.log is not None:
                 owner.log.tick()

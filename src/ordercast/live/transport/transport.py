@@ -13,30 +13,24 @@ import asyncio
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
-from ipaddress import ip_address
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
-from ordercast.live.transport.addresses import Address, address_of, reachable
+from ordercast.live.transport.addresses import Address, address_of
 from ordercast.live.transport.endpoint import Endpoint
 from ordercast.live.transport.gathering import GATHERED, separated
 from ordercast.live.transport.links import Links
 from ordercast.live.transport.packing import ALL, BY_RELAY, Packer
+from ordercast.live.transport.receiver import Receiver
 from ordercast.live.transport.relay import ORIGIN, ORIGIN_SIZE, Relay, RelayClient
 from ordercast.live.transport.reorder_buffer import OrderedStreams, Stream
+from ordercast.live.transport.unit_addresses import has_addresses, is_address
 from ordercast.model.config import SECOND
-from ordercast.model.errors import ConfigError
 from ordercast.model.runs import Channel
 from ordercast.model.units import Unit
 from ordercast.protocols.membership.units import (
     CONTROL_UNITS,
-    Apply,
     ControlUnit,
-    Found,
-    Install,
     OutsideUnit,
-    Propose,
-    Report,
-    Welcome,
 )
 from ordercast.protocols.membership.view import GroupView
 from ordercast.wire.checks import is_valid, is_valid_in_view, is_valid_outside
@@ -62,34 +56,6 @@ from ordercast.wire.datagram import (
 from ordercast.wire.keys import GroupKeys
 from ordercast.wire.outside import Outside
 from ordercast.wire.seal import Seal
-
-
-class Receiver(Protocol):
-    """Who is handed what arrives."""
-
-    def session_received(self, member: int, session: int) -> None:
-        """Something of a session arrived, and we are in none: it may be the one that we have agreed to."""
-
-    def control_received(self, member: int, message: Control) -> None:
-        """A control message arrived."""
-
-    def unit_received(self, member: int, unit: Unit) -> None:
-        """A valid unit of the order arrived in the current view."""
-
-    def membership_received(self, unit: ControlUnit) -> None:
-        """A valid membership unit arrived, in the current view or in the one before."""
-
-    def outside_received(self, unit: OutsideUnit, address: str) -> None:
-        """A unit arrived from one that is in no view of ours; answers go to this address."""
-
-    def other_view_received(self, place: int) -> None:
-        """Something of the order arrived from a member of the view before ours."""
-
-    def drained(self) -> None:
-        """Nothing more has arrived for now."""
-
-    def paused(self) -> None:
-        """More has arrived than is read in one turn; the rest follows."""
 
 
 class Transport:
@@ -704,29 +670,3 @@ class _Previous(NamedTuple):
     view: GroupView
     me: int
     addresses: list[Address]
-
-
-def is_address(text: str) -> bool:
-    """Whether something can be sent there; said by somebody else."""
-    try:
-        address = ip_address(reachable(address_of(text)).host.partition("%")[0])
-    except ConfigError:
-        return False
-    return not address.is_multicast
-
-
-def has_addresses(unit: ControlUnit | OutsideUnit) -> bool:
-    """Whether all that a unit names as members, or as joining, can be sent to."""
-    if isinstance(unit, Propose | Install):
-        people = unit.value.joined
-    elif isinstance(unit, Report):
-        people = () if unit.accepted is None else unit.accepted[1].joined
-    elif isinstance(unit, Apply):
-        people = (unit.applicant,)
-    elif isinstance(unit, Welcome):
-        people = unit.view.members
-        if not all(map(is_address, unit.founders)):
-            return False
-    else:
-        return not isinstance(unit, Found) or all(map(is_address, unit.addresses))
-    return all(is_address(person.address) for person in people)
