@@ -4,8 +4,15 @@ import asyncio
 
 import pytest
 
-from ordercast.live.host.congestion import MAX_BYTES_IN_FLIGHT, CongestionControl, DatagramSizes
-from ordercast.live.host.parameters import INITIAL_SEGMENTS, parameters_for
+from ordercast.live.host.congestion import (
+    MAX_BYTES_BY_LINKS,
+    MAX_BYTES_IN_FLIGHT,
+    MIN_BYTES_BY_LINKS,
+    CongestionControl,
+    DatagramSizes,
+    FlightWindow,
+)
+from ordercast.live.host.parameters import INITIAL_SEGMENTS, Parameters, parameters_for
 from ordercast.live.settings import NETWORK_MTU, Settings
 from tests.live.groups import group_of, member_of, run
 
@@ -50,8 +57,8 @@ def test_first_less_at_a_time_then_shorter_and_back() -> None:
 @pytest.mark.parametrize(
     ("buffer", "sizes"),
     [
-        (212_992, (1352, 10_816, 60_000)),  # what Linux gives if it is not asked to
-        (60_000, (1352, 10_816, 30_000)),
+        (212_992, (1352, 10_816, 24_000)),  # what Linux gives if it is not asked to
+        (60_000, (1352, 10_816, 24_000)),
         (16_384, (1352, 8192, 8192)),
         (2048, (1352, 1352, 1352)),
     ],
@@ -111,7 +118,9 @@ def test_where_the_network_has_no_packets_datagrams_stay_as_they_are() -> None:
     assert found == {agreed.max_datagram_size}
 
 
-def test_a_member_looks_twice_in_a_beat() -> None:
+def test_a_member_looks_twice_in_a_beat(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Parameters, "has_links", False)  # as with multicast
+
     async def test() -> None:
         async with group_of("A", "B", order="partial", mtu=NETWORK_MTU) as groups:
             member = member_of(groups["A"])
@@ -127,6 +136,44 @@ def test_a_member_looks_twice_in_a_beat() -> None:
                 await asyncio.sleep(0.01)
 
     run(test)
+
+
+def placed(window: FlightWindow, *, rate: float, seconds: float, begin: float, end: float) -> None:
+    """So many bytes a second get their places, each after so many seconds."""
+    at = begin
+    while at < end:
+        window.placed(10_000, seconds, at)
+        at += 10_000 / rate
+
+
+def test_twice_what_is_on_its_way_may_be_in_flight() -> None:
+    window = FlightWindow()
+    assert window.limit == MIN_BYTES_BY_LINKS
+    placed(window, rate=20e6, seconds=0.3, begin=100, end=104)
+    assert window.limit == pytest.approx(2 * 20e6 * 0.3, rel=0.05)
+    placed(window, rate=1e6, seconds=0.3, begin=104, end=108)
+    assert window.limit == MIN_BYTES_BY_LINKS, "only the last rates count"
+    placed(window, rate=1e9, seconds=0.3, begin=108, end=109.5)
+    assert window.limit == MAX_BYTES_BY_LINKS
+
+
+def test_what_waits_on_the_way_does_not_make_the_window_grow() -> None:
+    """It is measured again how long it takes without: with a quarter in flight."""
+    window = FlightWindow()
+    placed(window, rate=50e6, seconds=0.1, begin=100, end=101)
+    placed(window, rate=50e6, seconds=0.2, begin=101, end=110)
+    assert window.limit == pytest.approx(2 * 50e6 * 0.1, rel=0.05)
+    placed(window, rate=50e6, seconds=0.2, begin=110, end=111.3)
+    assert window.limit == MIN_BYTES_BY_LINKS, "it measures"
+    placed(window, rate=50e6, seconds=0.15, begin=111.3, end=113)
+    assert window.limit == pytest.approx(2 * 50e6 * 0.15, rel=0.05), "and goes on"
+
+
+def test_the_time_in_which_nothing_was_sent_is_no_rate() -> None:
+    window = FlightWindow()
+    placed(window, rate=50e6, seconds=0.1, begin=100, end=101)
+    window.placed(10_000, 0.1, 108)
+    assert window.limit == pytest.approx(2 * 50e6 * 0.1, rel=0.05)
 
 
 def test_no_more_is_under_way_than_may_be() -> None:

@@ -446,7 +446,7 @@ def test_who_has_closed_need_not_read_what_others_still_send(order: str, monkeyp
 @pytest.mark.parametrize("order", ORDERS)
 def test_who_has_closed_does_not_hold_any_amount_for_others(order: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ordercast.live.host.inbox, "INBOX_LIMIT", 1 << 20)
-    monkeypatch.setattr(ordercast.live.host.arrivals, "CLOSING_INBOX_LIMIT", 3 << 20)
+    monkeypatch.setattr(ordercast.live.host.arrivals, "HARD_LIMIT", 3 << 20)
 
     async def test() -> None:
         async with group_of("A", "B", order=order, close=False) as groups:

@@ -37,6 +37,8 @@ BEAT = pack_records([CODEC.encode(Heartbeat(Stage.OPEN))])
 class Deaf:
     """An endpoint to which nothing comes by itself."""
 
+    packet_size = 0
+
     def __init__(self) -> None:
         self.sent: list[bytes] = []
         self.to: list[Address] = []

@@ -17,7 +17,7 @@ from threading import Thread, get_native_id
 from typing import NamedTuple
 
 _TUNSETIFF, _IFF_TAP, _IFF_NO_PI = 0x400454CA, 0x0002, 0x1000
-_LARGEST_FRAME = 1 << 16
+_LARGEST_FRAME = 1 << 11  # cards have the MTU of Ethernet
 
 
 class Weather(NamedTuple):
@@ -94,22 +94,22 @@ class Switch:
                 receivers = [other for other in range(len(self._ports)) if other != number]
             else:
                 receivers = [frame[5] - 1] if 1 <= frame[5] <= len(self._ports) else []
+            now = time.monotonic()
             for to in receivers:
-                self._pass(number, to, frame)
+                self._pass(number, to, frame, now)
 
-    def _pass(self, by: int, to: int, frame: bytes) -> None:
+    def _pass(self, by: int, to: int, frame: bytes, now: float) -> None:
         weather, chance = self.weather[to], self._chance.random
-        if (by, to) in self.cut or chance() < self.link_loss.get((by, to), 0.0):
+        if (self.cut and (by, to) in self.cut) or (self.link_loss and chance() < self.link_loss.get((by, to), 0.0)):
             self.lost += 1
             return
-        for _ in range(2 if chance() < weather.duplicate else 1):
-            if chance() < weather.loss:
+        for _ in range(2 if weather.duplicate and chance() < weather.duplicate else 1):
+            if weather.loss and chance() < weather.loss:
                 self.lost += 1
                 continue
-            now = time.monotonic()
             due = now
-            if weather.delay and not chance() < weather.reorder:
-                due += weather.delay + weather.jitter * chance()
+            if weather.delay and not (weather.reorder and chance() < weather.reorder):
+                due += weather.delay + (weather.jitter and weather.jitter * chance())
             if weather.rate:
                 start = max(now, self._busy_until[to])
                 if start - now > weather.queue:

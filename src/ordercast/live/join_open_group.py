@@ -27,7 +27,8 @@ from ordercast.live.session.events import SessionConfig
 from ordercast.live.transport.addresses import LOOPBACK, Address, address_of, seen_from
 from ordercast.live.transport.endpoint import Endpoint
 from ordercast.live.transport.sockets import enable_multicast_sending, open_multicast, open_socket
-from ordercast.live.transport.transport import Transport, has_addresses, is_address
+from ordercast.live.transport.transport import Transport
+from ordercast.live.transport.unit_addresses import has_addresses, is_address
 from ordercast.live.waiting import describe_rejections, notify_if_slow
 from ordercast.model.config import SECOND
 from ordercast.model.errors import ConfigError, JoinError

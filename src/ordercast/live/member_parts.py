@@ -86,4 +86,6 @@ def relay_for(
         return None
     if address is not None:
         return address
-    return lambda: Relay(seal, time.time_ns(), endpoint.send_to_all)
+    return lambda: Relay(
+        seal, time.time_ns(), endpoint.send_to_all_by_links if endpoint.packet_size else endpoint.send_to_all
+    )

@@ -19,6 +19,7 @@ _COUNTERS = {
     "recoveries": "Times that the group agreed on its order again.",
     "datagrams_received": "Datagrams received.",
     "datagrams_sent": "Datagrams sent.",
+    "packets_repeated": "Packets sent again since they were lost.",
 }
 _COUNTERS_BY_LABEL = {
     "messages_delivered": ("sender", "Messages delivered here."),

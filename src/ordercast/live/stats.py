@@ -43,6 +43,8 @@ class Stats(msgspec.Struct, frozen=True, kw_only=True):
     datagrams_sent: int
     bytes_received: int
     bytes_sent: int
+    packets_repeated: int = 0
+    """Packets that were sent again since they were lost, where members are on several machines."""
     state_bytes_received: int
     """Of the application's state, when this member joined or returned; over TCP, and not among `bytes_received`."""
     state_bytes_sent: int

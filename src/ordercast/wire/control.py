@@ -188,6 +188,26 @@ class Restarting(msgspec.Struct, frozen=True, array_like=True, tag=112):
     """MessagePack: what the sender has in its log, and whom it hears."""
 
 
+class LinkAcknowledgment(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=113):
+    """Which packets of a link arrived: see `live.transport.links`."""
+
+    ranges: Annotated[tuple[Number, ...], msgspec.Meta(max_length=64)]
+    """The numbers that arrived: first and last of each range, ascending."""
+    delay: Number
+    """Microseconds since the latest of them arrived."""
+    closed: bool = False
+    """The sender of this has no room for more now."""
+
+
+class FlowNotice(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=114):
+    """Whether others should wait before they send more: see `live.host.flow_control`."""
+
+    number: Number
+    """Counts the notices of a member: an older one is ignored."""
+    closed: bool
+    """Its application does not read."""
+
+
 Control = (
     Hello
     | HelloRejection
@@ -200,10 +220,13 @@ Control = (
     | PartialsRequest
     | PartialsPart
     | DurablePosition
+    | LinkAcknowledgment
+    | FlowNotice
     | Restarting
 )
 IN_SESSION: tuple[type[Control], ...] = (
-    *(Heartbeat, AbortNotice, LastHeardRequest, LastHeard, PartialsRequest, PartialsPart, DurablePosition),
+    *(Heartbeat, AbortNotice, LastHeardRequest, LastHeard, PartialsRequest, PartialsPart),
+    *(DurablePosition, LinkAcknowledgment, FlowNotice),
 )
 """These travel under the tag of a view, all others under the sender's incarnation."""
 CONTROL: tuple[type[Control], ...] = (Hello, HelloRejection, Join, Refuse, Restarting, *IN_SESSION)

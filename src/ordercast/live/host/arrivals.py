@@ -3,10 +3,11 @@
 from typing import TYPE_CHECKING, Protocol
 
 from ordercast.live.host.failure_detection import FailureDetection
+from ordercast.live.host.flow_control import FlowControl
 from ordercast.live.host.flush_scheduler import FlushScheduler
 from ordercast.live.host.founders import is_unasked
 from ordercast.live.host.host import Host
-from ordercast.live.host.inbox import Inbox
+from ordercast.live.host.inbox import HARD_LIMIT, Inbox
 from ordercast.live.host.leaving import Leaving
 from ordercast.live.host.partial_messages import PartialsExchange
 from ordercast.live.host.returning import Returning
@@ -23,6 +24,7 @@ from ordercast.wire.control import (
     IN_SESSION,
     Control,
     DurablePosition,
+    FlowNotice,
     LastHeard,
     LastHeardRequest,
     PartialsPart,
@@ -32,12 +34,6 @@ from ordercast.wire.control import (
 
 if TYPE_CHECKING:
     from ordercast.live.host.durable.member_log import MemberLog
-
-CLOSING_INBOX_LIMIT = 256 << 20
-"""Bytes that may be unread by an application that has closed the group, before the group is aborted.
-
-It need not read any more, and if more was dropped the others could never close.
-"""
 
 
 class ArrivalsOwner(Protocol):
@@ -74,10 +70,11 @@ class Arrivals:
         *,
         leaving: Leaving,
         partials: PartialsExchange,
+        flow: FlowControl,
         failure_timeout: int,
     ) -> None:
         self._owner, self._transport, self._inbox, self._counts = owner, transport, inbox, counts
-        self._leaving, self._partials = leaving, partials
+        self._leaving, self._partials, self._flow = leaving, partials, flow
         self.detection = FailureDetection(
             transport,
             failure_timeout,
@@ -108,6 +105,7 @@ class Arrivals:
     def enter_view(self, view: GroupView, place: int) -> None:
         """What arrives comes from places of this view; its members are watched."""
         self._view = view
+        self._flow.enter_view()
         self.detection.enter_view(place, len(view.members))
 
     def report_rest(self) -> None:
@@ -136,6 +134,8 @@ class Arrivals:
             self.detection.answer(member, message)
         elif isinstance(message, LastHeard):
             self.detection.answered(message)
+        elif isinstance(message, FlowNotice):
+            self._flow.received(member, message)
         elif isinstance(message, PartialsRequest | PartialsPart):
             self._partials.receive(member, message)
         elif isinstance(message, DurablePosition):
@@ -183,11 +183,7 @@ class Arrivals:
         host = self._host
         if host is None:
             return
-        if (
-            (self._inbox.bytes > self._inbox.limit or host.is_behind)
-            and isinstance(unit, DataUnit)
-            and self._is_dropped(host)
-        ):
+        if (self._inbox.bytes > HARD_LIMIT or host.is_behind) and isinstance(unit, DataUnit) and self._is_dropped(host):
             return
         host.receive(unit)
 
@@ -213,12 +209,16 @@ class Arrivals:
             self.session.handle(events.TrafficReceived(self._view.nodes[place]))
 
     def _is_dropped(self, host: Host) -> bool:
-        """There is no room: the unit counts as lost. It will be sent again, and the sender is slowed down."""
+        """There is no room: the unit counts as lost, and will be sent again.
+
+        An application that has closed the group need not read any more: if more was dropped the others could never
+        close, so the group is aborted.
+        """
         if self.at_rest is None or host.is_behind:
             self._counts.overrun += 1
             return True
-        if self._inbox.bytes > CLOSING_INBOX_LIMIT:
-            name, unread = self._owner.name, f"{CLOSING_INBOX_LIMIT >> 20} MiB"
+        if self._inbox.bytes > HARD_LIMIT:
+            name, unread = self._owner.name, f"{HARD_LIMIT >> 20} MiB"
             self._owner.give_up(f"{name} has closed the group and does not read: more than {unread} arrived since")
             return True
         return False

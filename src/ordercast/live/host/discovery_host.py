@@ -15,7 +15,7 @@ from ordercast.live.session.discovery import Announce, AnnouncementReceived, Dis
 from ordercast.live.session.events import Begin, SessionConfig
 from ordercast.live.transport.addresses import Address, address_of, reachable, require_member_name
 from ordercast.live.transport.endpoint import Endpoint
-from ordercast.live.transport.transport import has_addresses
+from ordercast.live.transport.unit_addresses import has_addresses
 from ordercast.live.waiting import describe_missing, describe_rejections
 from ordercast.model.config import SECOND
 from ordercast.model.errors import ConfigError, JoinError

@@ -1,7 +1,7 @@
 """Logs what operators should know: loss, overrun and rejected datagrams above a rate, each at most once in a while."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from ordercast.live.host.unit_counts import UnitCounts
 from ordercast.live.logs import GroupLogs
@@ -43,6 +43,16 @@ class HealthLog:
                 overrun_since,
                 extra={"count": overrun_since},
             )
+        self._check_rejected(dropped, now)
+
+    def waits_for(self, names: Collection[str], now: float) -> None:
+        """Sending waits for these members, whose applications do not read; for none: it does not wait."""
+        if names and self._is_due("flow", now):
+            self._logged_at["flow"] = now
+            listed = ", ".join(sorted(names))
+            self._logs.protocol.warning("sending waits: %s does not read", listed, extra={"peer": listed})
+
+    def _check_rejected(self, dropped: Mapping[str, int], now: float) -> None:
         for reason in _REJECTED & dropped.keys():
             rejected = dropped[reason] - self._counted[reason]
             if rejected >= _MIN_REJECTED and self._is_due(reason, now):

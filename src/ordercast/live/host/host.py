@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from msgspec.structs import replace
 
 from ordercast.live.host.batching import TO_ALL, Outbox, OutgoingBatch
-from ordercast.live.host.congestion import MAX_BYTES_IN_FLIGHT
+from ordercast.live.host.congestion import MAX_BYTES_IN_FLIGHT, FlightWindow
+from ordercast.live.host.flow_control import FlowControl
 from ordercast.live.host.inbox import Inbox
 from ordercast.live.host.recording import MemberRecorder
 from ordercast.live.host.round_trips import Pace
@@ -132,12 +133,16 @@ class Host:
         recorder: MemberRecorder,
         counts: UnitCounts,
         owner: HostOwner,
+        flight: FlightWindow | None = None,
+        flow: FlowControl | None = None,
         measures_rounds: bool = False,
         log: "MemberLog | None" = None,
     ) -> None:
         """`highest_level`: the highest level that the protocol reports; `counts`: continued here.
 
-        `measures_rounds`: timers follow how long rounds take; `log`: where the inbox writes what is delivered.
+        `flight`: limits what is in flight by how long it takes; None: somebody sets `max_bytes_in_flight`. `flow`:
+        whether to wait for members that do not read. `measures_rounds`: timers follow how long rounds take; `log`:
+        where the inbox writes what is delivered.
         """
         self._log = log
         self._unlogged: dict[
@@ -161,11 +166,22 @@ class Host:
         self._in_flight: dict[int, int] = {}  # bytes of those without a place in the order yet, by first message
         self.bytes_in_flight = 0
         """The sum of these."""
-        self.max_bytes_in_flight = MAX_BYTES_IN_FLIGHT
+        self.max_bytes_in_flight = MAX_BYTES_IN_FLIGHT if flight is None else flight.limit
+        self._flight, self._flow = flight, flow
+        self._sent_at: dict[int, float] = {}  # those in flight, if there is a `flight`
         self.closed = False
         self._stopped_for_view = False
         self._failed = False  # the machine raised: its state means nothing, and it is given no input any more
-        self._handlers: dict[type[Any], Callable[[Any], None]] = {
+        self._handlers = self._output_handlers()
+        self._use_pace(len(self._nodes))
+        value = member.current.value
+        self._record_view(member.current.view, value, "founded" if value is None else value.why)
+        if not member.current.has_state:
+            recorder.expect_state()
+
+    def _output_handlers(self) -> dict[type[Any], Callable[[Any], None]]:
+        """What is done for each kind of output."""
+        return {
             Send: self._send,
             Numbered: self._numbered,
             Reached: self._reached,
@@ -186,11 +202,6 @@ class Host:
             Unblocked: self._unblocked,
             Retired: lambda _: None,
         }
-        self._use_pace(len(self._nodes))
-        value = member.current.value
-        self._record_view(member.current.view, value, "founded" if value is None else value.why)
-        if not member.current.has_state:
-            recorder.expect_state()
 
     # --- inputs ---
 
@@ -284,7 +295,11 @@ class Host:
         outbox, submitted = self._outbox, self._submitted
         if not self._direct and self.member.phase is not Phase.MEMBER:
             return  # it was just excluded: what is taken now would be lost
-        while not (submitted or self.closed or self.is_behind) and self.bytes_in_flight < self.max_bytes_in_flight:
+        while (
+            not (submitted or self.closed or self.is_behind or self._transport.is_full)
+            and self.bytes_in_flight < self.max_bytes_in_flight
+            and not (self._flow is not None and self._flow.must_wait)
+        ):
             batch = outbox.take()
             if batch is None:
                 break
@@ -448,6 +463,8 @@ class Host:
             self._unlogged[packet.first] = batch
         self._in_flight[packet.first] = size = len(packet.payload)
         self.bytes_in_flight += size
+        if self._flight is not None:
+            self._sent_at[packet.first] = time.monotonic()
         batch.reached(Level.ACCEPTED)
 
     def _reached(self, output: Reached, *, by_view: bool = False) -> None:
@@ -505,7 +522,12 @@ class Host:
             log.delivered(packet.source)
 
     def _has_position(self, packet: Packet) -> None:
-        self.bytes_in_flight -= self._in_flight.pop(packet.first, 0)
+        size = self._in_flight.pop(packet.first, 0)
+        self.bytes_in_flight -= size
+        if self._flight is not None and (sent := self._sent_at.pop(packet.first, 0.0)):
+            now = time.monotonic()
+            self._flight.placed(size, now - sent, now)
+            self.max_bytes_in_flight = self._flight.limit
 
     def _discard(self, output: Discard) -> None:
         if not self.closed:
@@ -585,6 +607,7 @@ class Host:
         first = output.first
         batch = self._submitted.pop(first, None) or self._unstable.pop(first, None)
         self.bytes_in_flight -= self._in_flight.pop(first, 0)
+        self._sent_at.pop(first, None)
         if batch is not None:
             batch.give_up(Undelivered("all destinations of the message have left the group or failed"))
 

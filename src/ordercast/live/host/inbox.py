@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -19,7 +19,9 @@ _MAX_INDEX = 128  # of a message among those of an origin: Python has small inte
 
 
 INBOX_LIMIT = 8 << 20
-"""Bytes that may wait for an application that does not read, before more is dropped: senders are slowed down."""
+"""Bytes that may wait for an application that does not read, before senders are asked to wait."""
+HARD_LIMIT = 256 << 20
+"""Bytes that may wait if members do not: more is dropped, and sent again."""
 HOLD_LIMIT = 256 << 20
 """The same while the application waits for a state, and cannot read."""
 
@@ -55,7 +57,11 @@ class Inbox:
         self.bytes = 0
         """Bytes of payloads that wait for the application."""
         self.limit = INBOX_LIMIT
-        """If so many wait, no more should be put here."""
+        """If so many wait, no more should be sent."""
+        self.on_full: Callable[[], None] = lambda: None
+        self.on_room: Callable[[], None] = lambda: None
+        """Are called when so many wait, and when half of them do, after that."""
+        self._full = False
         self._places, self._counts = names, [0] * len(names)  # in the last view: messages that were put here, by place
         self._totals = dict.fromkeys(names, 0)  # in the views before, by sender
         self._before_held: dict[str, int] = {}  # all of them, when new arrivals began to be held
@@ -102,6 +108,9 @@ class Inbox:
             self._arrived.set()
         if self.log is not None:
             self.log.put(packet)
+        if self.bytes > self.limit and not self._full:
+            self._full = True
+            self.on_full()
 
     def put_view(self, view: View, places: Mapping[int, int]) -> None:
         """Adds a change of membership, at its place among the packets: those that follow have places of this view.
@@ -192,6 +201,9 @@ class Inbox:
         self._ready.extend(self._queue)
         self._queue, self.limit = self._ready, INBOX_LIMIT
         self._arrived.set()
+        if self.bytes > self.limit and not self._full:
+            self._full = True
+            self.on_full()
 
     def drop_held(self) -> None:
         """What waits for a state is never read; nothing is held any more."""
@@ -199,6 +211,7 @@ class Inbox:
             self.bytes -= sum(len(each.payload) for each in self._queue if isinstance(each, Packet))
             self._queue, self._totals, self._awaited = self._ready, self._before_held, None
             self._counts, self.limit = [0] * len(self._counts), INBOX_LIMIT
+            self._note_room()
 
     def end(self, reason: BaseException) -> None:
         """Nothing more will come; `reason` is raised when everything was read. What waits for a state is never read."""
@@ -224,11 +237,18 @@ class Inbox:
                 self._enter(found)
                 return found.view
             self.bytes -= len(found.payload)
+            if self._full:
+                self._note_room()
             messages = self._messages(found)
             if messages:
                 return messages
         self._replayed.set()
         return None
+
+    def _note_room(self) -> None:
+        if self._full and self.bytes <= self.limit // 2:
+            self._full = False
+            self.on_room()
 
     def _waits_at(self, found: "Packet | _NewView | Notice | list[Message]") -> bool:
         return isinstance(found, _NewView) and found.view.number == self._awaited

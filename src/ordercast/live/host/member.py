@@ -25,7 +25,7 @@ from ordercast.live.events import Excluded, View
 from ordercast.live.host.arrivals import Arrivals
 from ordercast.live.host.batching import Outbox
 from ordercast.live.host.busy_polling import BusyPolling
-from ordercast.live.host.congestion import CongestionControl
+from ordercast.live.host.flow_control import FlowControl
 from ordercast.live.host.flush_scheduler import FlushScheduler
 from ordercast.live.host.founders import Founders
 from ordercast.live.host.group_terms import GroupTerms, read_terms
@@ -35,7 +35,7 @@ from ordercast.live.host.leaving import Leaving
 from ordercast.live.host.member_addresses import MemberAddresses, RelayOption
 from ordercast.live.host.member_state import MemberState, StateOptions
 from ordercast.live.host.membership import Membership, joined_nodes, log_view, places_of, told
-from ordercast.live.host.parameters import HIGHEST_LEVEL, Parameters, gathering_time, longest_wait
+from ordercast.live.host.parameters import HIGHEST_LEVEL, Parameters, congestion_control, gathering_time, longest_wait
 from ordercast.live.host.partial_messages import PartialsExchange
 from ordercast.live.host.recording import NewRecorder
 from ordercast.live.host.returning import WITHDRAWN, Exclusions, Returning, settle
@@ -104,12 +104,10 @@ class Member:
         """
         self.name, self.address = own
         self.me, self.parameters, self.transport = session.me, parameters, transport
-        self.group, self._rejoin = group, rejoin
-        self._founders = tuple(founders)
+        self.group, self._rejoin, self._founders = group, rejoin, tuple(founders)
         self._addresses, self._new_recorder = MemberAddresses(self.address, founders, relay), new_recorder
         self._busy_polling = BusyPolling(enabled=busy_poll)
-        self._loop = asyncio.get_running_loop()
-        self._logs = GroupLogs(group, self.name)
+        self._loop, self._logs = asyncio.get_running_loop(), GroupLogs(group, self.name)
         self.founders = Founders(self.address, group, self._tell_founder)
         self.founders.know([str(address) for _, address in founders])
         self._knows_other = False  # another group of this name
@@ -119,7 +117,7 @@ class Member:
         self.counts = UnitCounts()
         self.host: Host | None = None
         """The protocol; None before the session is open."""
-        congestion = CongestionControl(parameters.datagram_sizes(transport.endpoint.receive_buffer))
+        congestion = congestion_control(parameters, transport.endpoint.receive_buffer)
         self.max_message_size = parameters.max_message_size
         self.inbox = Inbox(tuple(name for name, _ in founders), self.max_message_size)
         self.outbox = Outbox(parameters.room_in(congestion.datagram))
@@ -132,15 +130,16 @@ class Member:
         self.state = MemberState(self, self._addresses.of, group, state)
         self._upkeep = Upkeep(self, congestion, self._logs, self._addresses.relay)
         self._view: GroupView  # the current one
-        self._leaving = Leaving(self)
+        self._leaving, self._exclusions = Leaving(self), Exclusions()
         self._opened_at, self._max_hold, self._scheduled = 0.0, 0, False
         self._timing = parameters.config.timing
         self._lacks = 0  # places that this member does not reach, while they are too many to agree on the next view
-        self._exclusions = Exclusions()
         self._withdrawn: GroupClosed | str | None = None  # why it does not return, though it may be taken in
         self._partials = PartialsExchange(transport, self.inbox, self._partials_lost)
+        self.flow = FlowControl(self.inbox, lambda notice: transport.send_control(notice, None), self._pump)
         self._arrivals = Arrivals(
             *(self, transport, self.inbox, self.counts),
+            flow=self.flow,
             leaving=self._leaving,
             partials=self._partials,
             failure_timeout=parameters.failure_timeout,
@@ -240,6 +239,7 @@ class Member:
         if self._arrivals.at_rest is None and self.end is None:
             self._arrivals.at_rest = False
             self.end = GroupClosed("the group is closed: nothing can be sent any more")
+            self.flow.disable()
             self._logs.shutdown.debug("%s closes the group", self.name)
             if self._arrivals.returning is not None:
                 self._withdraw(f"{self.name} was about to return to the group, which continued without it")
@@ -273,6 +273,7 @@ class Member:
             return
         if not self._leaving.begun:
             self._leaving.begin()
+            self.flow.disable()
             self.end = GroupClosed(f"{self.name} has left the group: nothing can be sent any more")
             self._logs.shutdown.debug("%s leaves the group", self.name)
             self.outbox.release()
@@ -291,6 +292,7 @@ class Member:
         self._stop_joining()
         self.founders.stop()
         self.session.stop()
+        self.flow.stop()
         self._arrivals.detection.stop()
         self.transport.close()
         self.left.set_result(None)
@@ -408,6 +410,8 @@ class Member:
             recorder=self._new_recorder(self._terms.session, self.me, names),
             counts=self.counts,
             owner=self,
+            flight=self._upkeep.congestion.flight,
+            flow=self.flow,
             measures_rounds=self.parameters.measures_rounds,
             log=self.log,
         )
@@ -429,6 +433,10 @@ class Member:
         self.founders.enter_view(addresses, place)
         self.session.places = self._partials.places = {node: each for each, node in enumerate(view.nodes)}
         self._arrivals.enter_view(view, place)
+
+    def _pump(self) -> None:
+        if self.host is not None:
+            self.host.pump()
 
     def suspect(self, places: int) -> None:
         """These places of the current view seem to have failed."""

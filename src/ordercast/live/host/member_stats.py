@@ -32,6 +32,7 @@ def stats_of(member: Member, group: str) -> Stats:
         datagrams_sent=endpoint.datagrams_out,
         bytes_received=endpoint.bytes_in,
         bytes_sent=endpoint.bytes_out,
+        packets_repeated=0 if endpoint.links is None else endpoint.links.repeated,
         state_bytes_received=member.state.bytes_received,
         state_bytes_sent=member.state.bytes_sent,
         datagrams_rejected=counted(

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from ordercast.live.host.congestion import MAX_BYTES_IN_FLIGHT, DatagramSizes
+from ordercast.live.host.congestion import MAX_BYTES_BY_LINKS, MAX_BYTES_IN_FLIGHT, CongestionControl, DatagramSizes
 from ordercast.live.session.events import heartbeat_interval
 from ordercast.live.settings import (
     NETWORK_MTU,
@@ -44,6 +44,12 @@ NETWORK_ROUND_TRIP = 10 * MILLISECOND
 _MAX_MEASURED_ROUND_TRIP = SECOND
 FAILURE_TIMEOUT = 3 * SECOND
 
+LONG_WINDOW = 1024
+"""Packets of a sender that may be under way where links control how many bytes are: a bound of memory."""
+SHORT_LOG, LONG_LOG = 400, 2400
+"""Packets after which `total` agrees on its order and begins anew: without links, and with."""
+MAX_SIZE_BY_LINKS = 24_000
+"""Of datagrams: in links longer ones gain nothing, and packets are kept by number."""
 GATHERS_FROM = 5
 """Members from which on acknowledgments go by a relay, if the order needs none."""
 _WORK_OF_MEMBER = 150 * MICROSECOND  # to receive something and acknowledge it, on a core that it shares
@@ -96,6 +102,11 @@ class Parameters(ConfigValue, frozen=True, kw_only=True):
         )
 
     @property
+    def has_links(self) -> bool:
+        """Units travel in links: not on one machine, and not by multicast."""
+        return self.mtu > 0 and not self.multicast
+
+    @property
     def measures_rounds(self) -> bool:
         """Timers follow measured rounds: on one machine, where handshakes show little, and hardly anything is lost."""
         return not self.measures_round_trip and self.round_trip == LOOPBACK_ROUND_TRIP
@@ -117,6 +128,8 @@ class Parameters(ConfigValue, frozen=True, kw_only=True):
         """
         least = min(self.mtu or self.max_datagram_size, self.max_datagram_size)
         most = max(least, min(self.max_datagram_size, buffer // 2))
+        if self.has_links:
+            most = max(least, min(most, MAX_SIZE_BY_LINKS))
         return DatagramSizes(least, min(_initial_size(self.max_datagram_size, self.mtu), most), most)
 
     def room_in(self, datagram: int, members: int | None = None) -> int:
@@ -186,7 +199,8 @@ def parameters_for(
     mtu = settings.mtu if settings.mtu is not None else 0 if loopback else NETWORK_MTU
     datagram = settings.max_datagram_size or DEFAULT_MAX_DATAGRAM_SIZE
     initial = _initial_size(datagram, mtu)
-    window = settings.window or min(128, max(16, MAX_BYTES_IN_FLIGHT // initial))
+    has_links = mtu > 0 and not settings.multicast
+    window = settings.window or (LONG_WINDOW if has_links else min(128, max(16, MAX_BYTES_IN_FLIGHT // initial)))
     expected = LOOPBACK_ROUND_TRIP if loopback else NETWORK_ROUND_TRIP
     round_trip = _nanoseconds(settings.round_trip, expected)
     timeout = _nanoseconds(settings.failure_timeout, max(FAILURE_TIMEOUT, ROUND_TRIPS_PER_FAILURE_TIMEOUT * round_trip))
@@ -202,12 +216,13 @@ def parameters_for(
         nodes=nodes,
         window=window,
         quota=4 * window,
+        log_limit=LONG_LOG if has_links else SHORT_LOG,
         timing=timers.timing,
         polls_to_abort=timers.polls_to_abort,
         polls_late=True,
         sequencer=SequencerConfig(
             history=_MAX_HISTORY,
-            history_bytes=_BUFFERED,
+            history_bytes=MAX_BYTES_BY_LINKS if has_links else _BUFFERED,
             acknowledge_after=largest // 4,
             resilience=settings.resilience,
             suspect_after=timers.suspect_after,
@@ -230,6 +245,11 @@ def parameters_for(
         has_log=has_log,
         relay=_comparable(settings.relay) if protocol in RELAYED_PROTOCOLS else "",
     )
+
+
+def congestion_control(parameters: Parameters, buffer: int) -> CongestionControl:
+    """Of a member whose socket holds so many bytes."""
+    return CongestionControl(parameters.datagram_sizes(buffer), has_links=parameters.has_links)
 
 
 def gathering_time(timing: Timing, members: int) -> int:

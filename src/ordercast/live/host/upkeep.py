@@ -5,9 +5,11 @@ from typing import TYPE_CHECKING, Protocol
 
 from ordercast.live.host.batching import Outbox
 from ordercast.live.host.congestion import CongestionControl
+from ordercast.live.host.flow_control import FlowControl
 from ordercast.live.host.health import HealthLog
 from ordercast.live.host.host import Host
 from ordercast.live.host.member_state import MemberState
+from ordercast.live.host.membership import Membership
 from ordercast.live.host.parameters import Parameters
 from ordercast.live.host.unit_counts import UnitCounts
 from ordercast.live.logs import GroupLogs
@@ -29,6 +31,8 @@ class UpkeepOwner(Protocol):
     transport: Transport
     counts: UnitCounts
     outbox: Outbox
+    flow: FlowControl
+    membership: Membership
     state: MemberState
     host: Host | None
     log: "MemberLog | None"
@@ -47,12 +51,12 @@ class Upkeep:
 
     def __init__(self, owner: UpkeepOwner, congestion: CongestionControl, logs: GroupLogs, relay: object) -> None:
         """`relay`: its address, for messages."""
-        self._owner, self._congestion, self._relay = owner, congestion, relay
+        self._owner, self.congestion, self._relay = owner, congestion, relay
         self._health, self._loop = HealthLog(logs), asyncio.get_running_loop()
 
     def tick(self) -> None:
         """Twice in a heartbeat, by itself after the first time."""
-        owner, congestion = self._owner, self._congestion
+        owner, congestion = self._owner, self.congestion
         host, parameters, transport = owner.host, owner.parameters, owner.transport
         if host is not None and not host.closed:
             congestion.adapt(owner.counts)
@@ -60,6 +64,8 @@ class Upkeep:
             transport.max_datagram_size = congestion.datagram
             owner.outbox.room = parameters.room_in(congestion.datagram, owner.size)
             self._health.check(owner.counts, transport.dropped, self._loop.time())
+            if owner.flow.must_wait:
+                self._health.waits_for(owner.flow.names(owner.name, owner.membership.members), self._loop.time())
             owner.state.tick()
             if owner.log is not None:
                 owner.log.tick()

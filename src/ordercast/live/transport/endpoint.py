@@ -2,6 +2,7 @@
 
 Reading is by `add_reader` and `recv_into`, up to many datagrams a turn: asyncio's own datagram transport makes a large
 buffer and takes a turn of the loop for each. Datagrams that are longer than the network's packets are fragmented.
+Where there are links, units travel in those.
 """
 
 import asyncio
@@ -15,6 +16,8 @@ from sys import byteorder
 
 from ordercast.live.transport.addresses import Address
 from ordercast.live.transport.fragmentation import DatagramReassembler, fragment
+from ordercast.live.transport.links import Links
+from ordercast.live.transport.pieces import MAGIC as PIECE
 from ordercast.live.transport.sockets import SocketAddress, receive_buffer, socket_address, source_address
 from ordercast.wire.datagram import MAX_DATAGRAM_SIZE
 
@@ -61,6 +64,8 @@ class Endpoint:
         self.next_number = secrets.randbits(32)
         """Of a fragmented datagram; random at first: fragments of a former process at our address do not fit."""
         self.reassembler = DatagramReassembler()
+        self.links: Links | None = None
+        """To the members of a view, once there is one; none on one machine, and none with multicast."""
         self.knows(others)
         self.datagrams_in = self.datagrams_out = self.bytes_in = self.bytes_out = 0
         self.not_sent: Counter[str] = Counter()
@@ -88,6 +93,11 @@ class Endpoint:
         self.reassembler.knows(map(source_address, addresses))
 
     @property
+    def packet_size(self) -> int:
+        """Bytes of a packet in which pieces of a link travel; 0: there are no links."""
+        return 0 if self._multicast is not None else self._segment
+
+    @property
     def receive_buffer(self) -> int:
         """Bytes of datagrams that may wait to be read, about."""
         return receive_buffer(self._own)
@@ -109,6 +119,8 @@ class Endpoint:
 
     def close(self) -> None:
         """Receives nothing any more; called again it does nothing."""
+        if self.links is not None:
+            self.links.close()
         loop = asyncio.get_running_loop()
         for place in self._sockets:
             if place.fileno() >= 0:
@@ -140,6 +152,8 @@ class Endpoint:
                     self.not_received[error.strerror or type(error).__name__] += 1
             else:
                 drained = drained and _is_empty(place)
+        if self.links is not None:
+            self.links.after_reading()
         return drained
 
     def _read_one(self, place: socket.socket, view: memoryview) -> None:
@@ -154,6 +168,12 @@ class Endpoint:
         self.bytes_in += size
         segment = int.from_bytes(ancillary[0][2][:4], byteorder) if ancillary else size
         if not size or segment <= 0:
+            return
+        if self._buffer[0] == PIECE:
+            if self.links is not None:
+                for each in self.links.take(view[:size], segment, source[:2]):
+                    self.datagrams_in += 1
+                    self._receive(each)
             return
         for datagram in self.reassembler.take(view[:size], segment, source[:2]):
             self.datagrams_in += 1
@@ -181,6 +201,27 @@ class Endpoint:
             return
         self.datagrams_out += 1
         self.bytes_out += len(datagram)
+
+    def send_by_link(self, datagram: bytes, place: int) -> None:
+        """Sends by the link to one member."""
+        assert self.links is not None, "a member that asks for it has entered a view"
+        self.datagrams_out += 1
+        self.links.send(datagram, place)
+
+    def send_to_all_by_links(self, datagram: bytes) -> None:
+        """Sends to every other member, by its link."""
+        assert self.links is not None, "a member that asks for it has entered a view"
+        self.datagrams_out += len(self._others)
+        self.links.send_to_all(datagram)
+
+    def write_pieces(self, parts: list[bytes | memoryview], place: SocketAddress) -> None:
+        """Sends pieces of a link. What the system refuses is lost, and repeated as such."""
+        try:
+            self._send_segments(parts, place)
+        except OSError as error:
+            self.not_sent[error.strerror or type(error).__name__] += 1
+            return
+        self.bytes_out += sum(map(len, parts))
 
     def _send_fragments(self, datagram: bytes, address: Address) -> None:
         self.next_number += 1

@@ -9,36 +9,33 @@ all. Until the next call, membership units are also sent and received in the vie
 Whatever arrives from the network is understood, or dropped and counted by reason; nothing of it raises anything here.
 """
 
+import asyncio
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
-from ipaddress import ip_address
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
-from ordercast.live.transport.addresses import Address, address_of, reachable
+from ordercast.live.transport.addresses import Address, address_of
 from ordercast.live.transport.endpoint import Endpoint
 from ordercast.live.transport.gathering import GATHERED, separated
+from ordercast.live.transport.links import Links
 from ordercast.live.transport.packing import ALL, BY_RELAY, Packer
+from ordercast.live.transport.receiver import Receiver
 from ordercast.live.transport.relay import LEAST_PATIENCE, ORIGIN, ORIGIN_SIZE, Relay, RelayClient
 from ordercast.live.transport.reorder_buffer import OrderedStreams, Stream
-from ordercast.model.errors import ConfigError
+from ordercast.live.transport.unit_addresses import has_addresses, is_address
+from ordercast.model.config import SECOND
 from ordercast.model.runs import Channel
 from ordercast.model.units import Unit
 from ordercast.protocols.membership.units import (
     CONTROL_UNITS,
-    Apply,
     ControlUnit,
-    Found,
-    Install,
     OutsideUnit,
-    Propose,
-    Report,
-    Welcome,
 )
 from ordercast.protocols.membership.view import GroupView
 from ordercast.wire.checks import is_valid, is_valid_in_view, is_valid_outside
 from ordercast.wire.codec import Codec, Malformed
-from ordercast.wire.control import IN_SESSION, Control, Restarting
+from ordercast.wire.control import IN_SESSION, Control, LinkAcknowledgment, Restarting
 from ordercast.wire.datagram import (
     CAN_WAIT,
     FROM_RELAY,
@@ -59,34 +56,6 @@ from ordercast.wire.datagram import (
 from ordercast.wire.keys import GroupKeys
 from ordercast.wire.outside import Outside
 from ordercast.wire.seal import Seal
-
-
-class Receiver(Protocol):
-    """Who is handed what arrives."""
-
-    def session_received(self, member: int, session: int) -> None:
-        """Something of a session arrived, and we are in none: it may be the one that we have agreed to."""
-
-    def control_received(self, member: int, message: Control) -> None:
-        """A control message arrived."""
-
-    def unit_received(self, member: int, unit: Unit) -> None:
-        """A valid unit of the order arrived in the current view."""
-
-    def membership_received(self, unit: ControlUnit) -> None:
-        """A valid membership unit arrived, in the current view or in the one before."""
-
-    def outside_received(self, unit: OutsideUnit, address: str) -> None:
-        """A unit arrived from one that is in no view of ours; answers go to this address."""
-
-    def other_view_received(self, place: int) -> None:
-        """Something of the order arrived from a member of the view before ours."""
-
-    def drained(self) -> None:
-        """Nothing more has arrived for now."""
-
-    def paused(self) -> None:
-        """More has arrived than is read in one turn; the rest follows."""
 
 
 class Transport:
@@ -121,6 +90,10 @@ class Transport:
         self._control_too_large = 0
         self._keeps_order = False
         self._streams: list[Stream] = []  # of what members send to us, by member
+        self._links: Links | None = None
+        self._send_in_order = self._send  # by links, once there are any
+        self.is_full = False
+        """Too much waits to be sent; when that is over, the receiver is told with `paused`."""
         self._own_relay: Relay | None = None
         self._relay: RelayClient | None = None  # if it is not our own
         self._looped_back: deque[tuple[int, bytes | memoryview]] = deque()  # by our own relay: origin, records
@@ -186,6 +159,22 @@ class Transport:
                 self._endpoint.knows([relay])
                 self._send_to_relay(self._relay, b"")  # it answers with its incarnation
         # a relay of its own that was used in the view before counts on
+        if self._endpoint.packet_size:
+            passes_on = self._own_relay is not None or (channel is Channel.ANY and self._me == 0)
+            self._enter_links(session, max_hold, passes_on=passes_on)
+
+    def _enter_links(self, tag: int, max_hold: int, *, passes_on: bool) -> None:
+        """Units travel in links from now on: to the members of the view with this tag."""
+        endpoint = self._endpoint
+        if self._links is None:
+            self._links = endpoint.links = Links(
+                endpoint.packet_size,
+                endpoint.write_pieces,
+                lambda place, message: self.send_control(message, place),
+                self._note_full,
+            )
+            self._send_in_order = self._send_by_links
+        self._links.enter(tag, self._addresses, self._me, passes_on=passes_on, round_trip=2 * max_hold / SECOND)
 
     def enter_view(  # noqa: PLR0913 (what a view has)
         self,
@@ -342,7 +331,7 @@ class Transport:
         session = self._session
         assert session is not None, "units are sent in an open session"
         if target != BY_RELAY:
-            self._send(target, self._sealed(0, session, body, target))
+            self._send_in_order(target, self._sealed(0, session, body, target))
             if target == ALL and self._gathers and self._own_relay is not None:
                 self._acknowledged_by_data(self._me)
             return
@@ -379,7 +368,10 @@ class Transport:
             relay.asked_at(time.monotonic_ns())
         else:
             datagram = self._sealed(flags, self._session, body, ALL)
-        self._endpoint.send(datagram, relay.address)
+        if self._links is not None and relay.is_member:
+            self._endpoint.send_by_link(datagram, self._addresses.index(relay.address))
+        else:
+            self._endpoint.send(datagram, relay.address)
 
     def _sealed(self, flags: int, tag: int, body: bytes, target: int) -> bytes:
         counter = self._counters.get(tag, 0)
@@ -399,6 +391,17 @@ class Transport:
             self._endpoint.send_to_all(datagram)
         else:
             self._endpoint.send(datagram, self._addresses[target])
+
+    def _send_by_links(self, target: int, datagram: bytes) -> None:
+        if target == ALL:
+            self._endpoint.send_to_all_by_links(datagram)
+        elif target != self._me:
+            self._endpoint.send_by_link(datagram, target)
+
+    def _note_full(self, full: bool) -> None:  # noqa: FBT001 (a callback)
+        self.is_full = full
+        if not full:
+            asyncio.get_running_loop().call_soon(self._receiver.paused)
 
     # --- receiving ---
 
@@ -651,7 +654,10 @@ class Transport:
                 self.dropped["malformed"] += 1
                 continue
             if not isinstance(message, Unit):
-                if isinstance(message, IN_SESSION) == in_session:
+                if type(message) is LinkAcknowledgment:
+                    if self._links is not None and in_session:
+                        self._links.acknowledged(member, message)
+                elif isinstance(message, IN_SESSION) == in_session:
                     self._receiver.control_received(member, message)
                 else:
                     self.dropped["session"] += 1
@@ -671,29 +677,3 @@ class _Previous(NamedTuple):
     view: GroupView
     me: int
     addresses: list[Address]
-
-
-def is_address(text: str) -> bool:
-    """Whether something can be sent there; said by somebody else."""
-    try:
-        address = ip_address(reachable(address_of(text)).host.partition("%")[0])
-    except ConfigError:
-        return False
-    return not address.is_multicast
-
-
-def has_addresses(unit: ControlUnit | OutsideUnit) -> bool:
-    """Whether all that a unit names as members, or as joining, can be sent to."""
-    if isinstance(unit, Propose | Install):
-        people = unit.value.joined
-    elif isinstance(unit, Report):
-        people = () if unit.accepted is None else unit.accepted[1].joined
-    elif isinstance(unit, Apply):
-        people = (unit.applicant,)
-    elif isinstance(unit, Welcome):
-        people = unit.view.members
-        if not all(map(is_address, unit.founders)):
-            return False
-    else:
-        return not isinstance(unit, Found) or all(map(is_address, unit.addresses))
-    return all(is_address(person.address) for person in people)

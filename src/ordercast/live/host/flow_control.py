@@ -1,0 +1,119 @@
+"""Flow control: a member whose application does not read asks all to wait, instead of dropping what they send.
+
+When more than the inbox's limit is unread the member is *closed*: it says so at once, and again every `REPEAT` seconds.
+No member gives new messages to its protocol while one is closed, itself included; what is under way still arrives, and
+all the protocol's own units, so that nothing is sent again and nobody seems to have failed. When half of the limit was
+read it says that it is open. Notices may be lost and may overtake each other: they are numbered, and a closed member of
+which nothing is heard for `FORGET` seconds counts as open.
+
+Bytes unread are bounded by the inbox's limit and what all senders may have in flight when they hear of it.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from ordercast.live.host.inbox import Inbox
+from ordercast.wire.control import FlowNotice
+
+REPEAT = 0.2
+"""Seconds between two notices of a member that is closed."""
+FORGET = 5 * REPEAT
+_OPENED_TIMES = 2  # that a member says so when it opens: one may be lost
+
+
+class FlowControl:
+    """Of one member. Used inside one event loop."""
+
+    def __init__(self, inbox: Inbox, send: Callable[[FlowNotice], None], on_open: Callable[[], None]) -> None:
+        """`send`: tells all other members; `on_open`: new messages may be given to the protocol again."""
+        self._inbox, self._send, self._on_open = inbox, send, on_open
+        self._loop = asyncio.get_running_loop()
+        self._timer: asyncio.TimerHandle | None = None
+        self._number = self._open_notices = 0
+        self.closed_here = False
+        """This member's application does not read."""
+        self._closed: dict[int, float] = {}  # members that are closed, by place, and until when that counts
+        self._numbers: dict[int, int] = {}  # of the last notice of each
+        self.must_wait = False
+        """No new message must be given to the protocol."""
+        self.disabled = False
+        """The application has closed the group: it need not read any more."""
+        inbox.on_full, inbox.on_room = self._close, self._open
+
+    def enter_view(self) -> None:
+        """Places are those of another view: who is closed says so again."""
+        self._closed, self._numbers = {}, {}
+        self._update()
+
+    def received(self, place: int, notice: FlowNotice) -> None:
+        """A member says whether it is closed."""
+        if notice.number <= self._numbers.get(place, -1):
+            return
+        self._numbers[place] = notice.number
+        if notice.closed:
+            self._closed[place] = self._loop.time() + FORGET
+            self._set_timer()
+        else:
+            self._closed.pop(place, None)
+        self._update()
+
+    def disable(self) -> None:
+        """From now on this member does not ask others to wait."""
+        self.disabled = True
+        self._open()
+
+    def stop(self) -> None:
+        """Nothing happens any more."""
+        self._inbox.on_full = self._inbox.on_room = lambda: None
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    @property
+    def closed(self) -> frozenset[int]:
+        """The places of other members that are closed."""
+        return frozenset(self._closed)
+
+    def names(self, own: str, members: Sequence[str]) -> list[str]:
+        """The names of members that do not read, this one's own among them."""
+        others = [members[place] for place in self._closed if place < len(members)]
+        return [*others, own] if self.closed_here else others
+
+    def _close(self) -> None:
+        if not (self.closed_here or self.disabled):
+            self.closed_here = True
+            self._tell()
+            self._set_timer()
+            self._update()
+
+    def _open(self) -> None:
+        if self.closed_here:
+            self.closed_here, self._open_notices = False, _OPENED_TIMES - 1
+            self._tell()
+            self._set_timer()
+            self._update()
+
+    def _tell(self) -> None:
+        self._number += 1
+        self._send(FlowNotice(self._number, self.closed_here))
+
+    def _set_timer(self) -> None:
+        if self._timer is None:
+            self._timer = self._loop.call_later(REPEAT, self._tick)
+
+    def _tick(self) -> None:
+        self._timer, now = None, self._loop.time()
+        if self.closed_here:
+            self._tell()
+        elif self._open_notices:
+            self._open_notices -= 1
+            self._tell()
+        self._closed = {place: until for place, until in self._closed.items() if until > now}
+        if self.closed_here or self._closed or self._open_notices:
+            self._set_timer()
+        self._update()
+
+    def _update(self) -> None:
+        before, self.must_wait = self.must_wait, self.closed_here or bool(self._closed)
+        if before and not self.must_wait:
+            self._loop.call_soon(self._on_open)

@@ -1,0 +1,256 @@
+"""The sending half of a link: datagrams to one member, cut into pieces that are repeated until they have arrived.
+
+Losses are found as by RACK and QUIC (RFC 8985, RFC 9002): a transmission is lost if one that was sent later arrived,
+and either three packets or some time lie between them. The time grows with each packet that was only late, up to a
+round trip: reordered is not lost. If nothing is acknowledged for a timeout the oldest pieces are sent once more, and
+the answer to them shows what else was lost.
+
+No socket and no clock: what is to be sent is given to `write`, times are seconds and passed in.
+"""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from ordercast.live.transport.path_model import ACK_DELAY, PathModel, Sample
+from ordercast.live.transport.pieces import HEADING, HEADING_SIZE, MAGIC, NUMBERS_BELOW, numbers_in, pieces_of
+
+Write = Callable[[list[bytes | memoryview]], None]
+"""Sends pieces, headings and bytes in turn; all of one size but the last."""
+
+MAX_TRAIN = 40
+"""Pieces that are sent by one call."""
+REORDERING_PACKETS = 3
+_PROBES = 2  # pieces that are sent after a timeout
+_MAX_BACKOFF = 5  # times that a timeout is doubled
+_COLLAPSED_AFTER = 3  # timeouts in a row
+_REMEMBERED = 64  # transmissions that were taken to be lost last, and may still arrive
+_ROUNDS_WITHOUT_REORDERING = 64  # losses after which less time is given to late ones
+
+
+class _Outgoing:
+    """A datagram that is not known to have arrived."""
+
+    __slots__ = ("arrived", "count", "data", "number", "sent")
+
+    def __init__(self, number: int, data: memoryview, count: int) -> None:
+        self.number, self.data, self.count = number, data, count
+        self.sent = 0
+        """Pieces that were sent at least once: the first ones."""
+        self.arrived = 0
+        """Pieces that arrived, as a mask."""
+
+
+class _Transmission(NamedTuple):
+    """One piece, sent once."""
+
+    sample: Sample
+    """When it was sent, with all that was sent by the same call."""
+    size: int
+    datagram: _Outgoing
+    piece: int
+    """Its place in the datagram."""
+
+
+class LinkSender:
+    """To one member, in one view."""
+
+    def __init__(self, stream: int, segment: int, path: PathModel, write: Write) -> None:
+        """`segment`: bytes of a packet; `path`: what is known of the way there, from views before as well."""
+        self._stream, self._size, self._path, self._write = stream, segment - HEADING_SIZE, path, write
+        self._segment = segment
+        self._queue: deque[_Outgoing] = deque()  # not sent, or not all of it
+        self._again: deque[tuple[_Outgoing, int]] = deque()  # pieces that were lost
+        self._under_way: dict[int, _Transmission] = {}  # by number, ascending
+        self._given_up: dict[int, _Transmission] = {}  # taken to be lost, by number
+        self._next_number = self._next_datagram = 0
+        self.in_flight = 0
+        """Bytes under way."""
+        self.unsent = 0
+        """Bytes that wait to be sent for the first time."""
+        self._largest, self._largest_at = -1, 0.0  # the latest transmission that arrived, and when it was sent
+        self._reordering = 0.0  # seconds that a packet may be late; 0: none ever was
+        self._losses_in_order = 0
+        self._last_sent, self._timeouts = 0.0, 0
+        self._loss_at: float | None = None  # when something under way counts as lost
+        self.closed = False
+        """The other side has no room: one piece at a time is sent, to ask."""
+        self.repeated = 0
+        """Pieces that were sent again."""
+
+    def send(self, datagram: bytes) -> None:
+        """Adds a datagram; `transmit` sends."""
+        if not (self._queue or self._again) and self.in_flight < self._path.window:
+            self._path.ran_out(self.in_flight)
+        count = pieces_of(len(datagram), self._segment)
+        self._queue.append(_Outgoing(self._next_datagram, memoryview(datagram), count))
+        self._next_datagram += 1
+        self.unsent += len(datagram)
+
+    def transmit(self, now: float) -> None:
+        """Sends what the path allows now: what was lost first."""
+        path = self._path
+        while self._again or self._queue:
+            room = path.window - self.in_flight
+            if self.closed and self.in_flight:
+                path.ran_out(self.in_flight)
+                return
+            if room <= 0 or path.may_send_at() > now:
+                return
+            if self._again:
+                self._repeat(now)
+            else:
+                self._send_train(min(room, path.burst()), now)
+
+    def enough_unsent(self) -> int:
+        """Bytes that wait to be sent for a while, if others have to be asked for more."""
+        return int(2 * self._path.bandwidth * self._path.shortest)
+
+    def due_at(self) -> float | None:
+        """When `tick` has something to do; None: not before something is sent or acknowledged."""
+        due, loss_at, times_out_at = self._sends_at(), self._loss_at, self._times_out_at()
+        if loss_at is not None and (due is None or loss_at < due):
+            due = loss_at
+        return times_out_at if times_out_at is not None and (due is None or times_out_at < due) else due
+
+    def tick(self, now: float) -> None:
+        """The time of `due_at` has come, perhaps."""
+        if self._loss_at is not None and self._loss_at <= now:
+            self._find_lost(now)
+        times_out = self._times_out_at()
+        if times_out is not None and times_out <= now:
+            self._probe(now)
+        self.transmit(now)
+
+    def acknowledged(self, ranges: Sequence[tuple[int, int]], delay: float, now: float, *, closed: bool) -> None:
+        """The transmissions of these numbers arrived; the latest of them `delay` seconds before this was said."""
+        self.closed = closed
+        arrived, latest, number = 0, None, -1
+        under_way = self._under_way
+        for each in numbers_in(ranges, next(iter(under_way), NUMBERS_BELOW), self._next_number):
+            found = under_way.pop(each, None)
+            if found is not None:
+                self.in_flight -= found.size
+                arrived += found.size
+                found.datagram.arrived |= 1 << found.piece
+                if each > number:
+                    number, latest = each, found
+        if self._given_up:
+            self._take_late(ranges)
+        if latest is None:
+            return
+        self._timeouts = 0
+        if number > self._largest:
+            self._largest, self._largest_at = number, latest.sample.time
+            self._path.measured(max(now - latest.sample.time - min(delay, 2 * ACK_DELAY), 1e-6), now)
+        self._path.acknowledged(arrived, latest.sample, now, self.in_flight)
+        self._find_lost(now)
+
+    # --- sending ---
+
+    def _send_train(self, most: int, now: float) -> None:
+        """Pieces of the first datagram that waits."""
+        datagram, size = self._queue[0], self._size
+        first = datagram.sent
+        end = min(datagram.count, first + max(1, min(MAX_TRAIN, most // self._segment)))
+        datagram.sent = end
+        if end == datagram.count:
+            self._queue.popleft()
+        self.unsent -= min(end * size, len(datagram.data)) - first * size
+        self._send_pieces(datagram, first, end, now)
+
+    def _repeat(self, now: float) -> None:
+        datagram, index = self._again.popleft()
+        if not datagram.arrived >> index & 1:
+            self._send_again(datagram, index, now)
+
+    def _send_again(self, datagram: _Outgoing, index: int, now: float) -> None:
+        self.repeated += 1
+        self._send_pieces(datagram, index, index + 1, now)
+
+    def _send_pieces(self, datagram: _Outgoing, first: int, end: int, now: float) -> None:
+        """One transmission of each of these pieces."""
+        data, size, number, under_way = datagram.data, self._size, self._next_number, self._under_way
+        total = min(end * size, len(data)) - first * size + (end - first) * HEADING_SIZE
+        sample = self._path.sent(total, end - first, now, self.in_flight)
+        parts: list[bytes | memoryview] = []
+        for index in range(first, end):
+            piece = data[index * size : (index + 1) * size]
+            parts.append(HEADING.pack(MAGIC, self._stream, number, datagram.number, index, datagram.count))
+            parts.append(piece)
+            under_way[number] = _Transmission(sample, len(piece) + HEADING_SIZE, datagram, index)
+            number += 1
+        self._next_number = number
+        self.in_flight += total
+        self._last_sent = now
+        self._write(parts)
+
+    # --- losses ---
+
+    def _sends_at(self) -> float | None:
+        waits = self._again or self._queue
+        if not waits or self.in_flight >= self._path.window or (self.closed and self.in_flight):
+            return None
+        return self._path.may_send_at()
+
+    def _times_out_at(self) -> float | None:
+        if not self._under_way:
+            return None
+        return self._last_sent + self._path.timeout * (1 << min(self._timeouts, _MAX_BACKOFF))
+
+    def _probe(self, now: float) -> None:
+        """Nothing was acknowledged for a timeout: the oldest pieces are sent once more."""
+        self._timeouts += 1
+        oldest = [each for _, each in zip(range(_PROBES), self._under_way.values(), strict=False)]
+        for each in oldest:
+            self._send_again(each.datagram, each.piece, now)
+        if self._timeouts == _COLLAPSED_AFTER:
+            self._path.collapsed()
+
+    def _find_lost(self, now: float) -> None:
+        """What was sent before the latest that arrived, and is overdue, is sent again."""
+        path, reordering = self._path, self._reordering
+        overdue = now - max(path.smoothed, path.latest) - max(reordering, path.smoothed / 8)
+        before = self._largest_at - max(reordering, path.smoothed / 8)
+        packets = REORDERING_PACKETS if not reordering else NUMBERS_BELOW
+        lost: list[int] = []
+        self._loss_at = None
+        for number, each in self._under_way.items():
+            if number >= self._largest:
+                break
+            sent = each.sample.time
+            if number + packets <= self._largest or sent <= before or sent <= overdue:
+                lost.append(number)
+            elif self._loss_at is None:
+                self._loss_at = now + (sent - overdue)
+        if lost:
+            self._give_up(lost)
+
+    def _give_up(self, lost: list[int]) -> None:
+        for number in lost:
+            each = self._under_way.pop(number)
+            self.in_flight -= each.size
+            self._given_up[number] = each
+            if not each.datagram.arrived >> each.piece & 1:
+                self._again.append((each.datagram, each.piece))
+        while len(self._given_up) > _REMEMBERED:
+            del self._given_up[next(iter(self._given_up))]
+        self._path.lost(len(lost))
+        if self._reordering:
+            self._losses_in_order += 1
+            if self._losses_in_order > _ROUNDS_WITHOUT_REORDERING:
+                self._reordering, self._losses_in_order = 0.0, 0
+
+    def _take_late(self, ranges: Sequence[tuple[int, int]]) -> None:
+        """What was taken to be lost, and has arrived."""
+        late = [number for number in self._given_up if any(first <= number <= last for first, last in ranges)]
+        for number in late:
+            found = self._given_up.pop(number)
+            found.datagram.arrived |= 1 << found.piece
+        if late:
+            self._allow_more_reordering()
+
+    def _allow_more_reordering(self) -> None:
+        self._losses_in_order = 0
+        smoothed = self._path.smoothed
+        self._reordering = min(max(2 * self._reordering, smoothed / 4), smoothed)

@@ -1,0 +1,180 @@
+"""An application that does not read: the others wait, nothing is sent again, and everything goes on when it reads."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+import ordercast.live.host.inbox
+from ordercast.live.host.flow_control import FORGET, REPEAT, FlowControl
+from ordercast.live.host.inbox import Inbox
+from ordercast.model.units import Packet
+from ordercast.wire.control import FlowNotice
+from tests.live.groups import ORDERS, group_of, member_of, run
+
+LIMIT = 1 << 20
+MESSAGE = bytes(10_000)
+
+
+@pytest.fixture(autouse=True)
+def small_inbox(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ordercast.live.host.inbox, "INBOX_LIMIT", LIMIT)
+
+
+async def read(group: Any, found: list[bytes], count: int) -> None:
+    while len(found) < count:
+        found.append((await group.receive()).payload)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("mtu", [0, 1400])
+def test_who_does_not_read_costs_nothing(order: str, mtu: int) -> None:
+    count = 1000
+
+    async def test() -> None:
+        async with group_of("A", "B", "C", order=order, mtu=mtu) as groups:
+            found: dict[str, list[bytes]] = {name: [] for name in groups}
+
+            async def send() -> None:
+                for _ in range(count):
+                    await groups["A"].send(MESSAGE)
+
+            tasks = [asyncio.create_task(send())]
+            tasks += [asyncio.create_task(read(groups[name], found[name], count)) for name in "AB"]
+            while not member_of(groups["A"]).flow.must_wait:
+                await asyncio.sleep(0.01)
+            await asyncio.sleep(0.2)  # what was under way has arrived
+            before = [group.stats() for group in groups.values()]
+            unread = before[2].unread_bytes
+            await asyncio.sleep(3 * REPEAT)
+            after = [group.stats() for group in groups.values()]
+            sent = sum(now.bytes_sent - then.bytes_sent for now, then in zip(after, before, strict=True))
+            datagrams = sum(now.datagrams_sent - then.datagrams_sent for now, then in zip(after, before, strict=True))
+            assert sent < 20_000
+            assert datagrams < 100
+            assert LIMIT < unread < 10 * LIMIT
+            assert len(found["A"]) < count
+            await read(groups["C"], found["C"], count)
+            await asyncio.gather(*tasks)
+            assert [len(each) for each in found.values()] == [count] * 3
+            assert not any(group.stats().units_overrun for group in groups.values())
+            assert not any(group.stats().retransmissions for group in groups.values())
+
+    run(test)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_who_never_reads_its_own_has_to_wait_too(order: str) -> None:
+    async def test() -> None:
+        async with group_of("A", "B", order=order) as groups:
+            found: list[bytes] = []
+            reading = asyncio.create_task(read(groups["B"], found, 1000))
+
+            async def send() -> None:
+                for _ in range(1000):
+                    await groups["A"].send(MESSAGE)
+
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(send(), 1)
+            assert groups["A"].stats().unread_bytes < 4 * LIMIT
+            own: list[bytes] = []
+            await read(groups["A"], own, len(found))
+            reading.cancel()
+
+    run(test)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_who_does_not_read_can_leave(order: str) -> None:
+    async def test() -> None:
+        async with group_of("A", "B", "C", order=order) as groups:
+            found: list[bytes] = []
+            reading = asyncio.create_task(read(groups["B"], found, 1000))
+            other = asyncio.create_task(read(groups["C"], [], 1000))
+            while not member_of(groups["A"]).flow.closed_here:
+                groups["A"].send_nowait(MESSAGE)
+                await asyncio.sleep(0)
+            await groups["A"].leave(10)
+            for task in (reading, other):
+                task.cancel()
+
+    run(test)
+
+
+class Room:
+    """One member's flow control, by hand."""
+
+    def __init__(self) -> None:
+        self.inbox = Inbox(("A", "B", "C"), 1 << 20)
+        self.sent: list[FlowNotice] = []
+        self.opened = 0
+        self.flow = FlowControl(self.inbox, self.sent.append, self.open)
+
+    def open(self) -> None:
+        self.opened += 1
+
+    def waits(self) -> bool:
+        return self.flow.must_wait
+
+    def put(self, size: int) -> None:
+        self.inbox.put(Packet(1, 7, 0, (0, 0, 0), 0, (size,), b"\0" + bytes(size)))
+
+
+def test_it_says_when_it_is_full_and_again_and_when_half_was_read() -> None:
+    async def test() -> None:
+        room = Room()
+        for _ in range(4):
+            room.put(LIMIT // 4 - 1)
+        room.put(1)
+        assert [notice.closed for notice in room.sent] == [True]
+        assert room.waits(), "its own messages come back to it"
+        await asyncio.sleep(2.5 * REPEAT)
+        assert [notice.closed for notice in room.sent] == [True] * 3
+        room.inbox.take()
+        assert room.waits()
+        room.inbox.take()
+        room.inbox.take()
+        assert not room.waits()
+        await asyncio.sleep(2.5 * REPEAT)
+        assert [notice.closed for notice in room.sent] == [True] * 3 + [False] * 2, "one may be lost"
+        assert [notice.number for notice in room.sent] == [1, 2, 3, 4, 5]
+        assert room.opened == 1
+        room.flow.stop()
+
+    run(test)
+
+
+def test_a_member_that_is_closed_is_waited_for_as_long_as_it_says_so() -> None:
+    async def test() -> None:
+        room = Room()
+        flow = room.flow
+        flow.received(1, FlowNotice(5, closed=True))
+        flow.received(2, FlowNotice(9, closed=True))
+        assert flow.closed == {1, 2}
+        flow.received(1, FlowNotice(4, closed=False))
+        assert flow.closed == {1, 2}, "it was overtaken"
+        flow.received(1, FlowNotice(6, closed=False))
+        assert flow.closed == {2}
+        assert room.waits()
+        await asyncio.sleep(FORGET + 2 * REPEAT)
+        assert not room.waits(), "nothing was heard of it any more"
+        assert room.opened == 1
+        flow.received(2, FlowNotice(10, closed=True))
+        flow.enter_view()
+        assert not room.waits(), "places are others"
+        flow.stop()
+
+    run(test)
+
+
+def test_who_has_closed_the_group_need_not_read() -> None:
+    async def test() -> None:
+        room = Room()
+        room.put(2 * LIMIT)
+        room.flow.disable()
+        assert [notice.closed for notice in room.sent] == [True, False]
+        room.put(2 * LIMIT)
+        assert len(room.sent) == 2
+        room.flow.stop()
+
+    run(test)
