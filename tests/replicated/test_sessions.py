@@ -29,6 +29,8 @@ def test_streams_apply_each_command_once_and_forget_results_that_the_caller_has(
     assert list(stream.results) == [3]
     stream.acknowledge(1)
     assert (list(stream.results), stream.kept_from) == ([3], 3)
+    stream.acknowledge(3)
+    assert (stream.results, stream.kept_from) == ({}, 4)
 
 
 def test_sessions_of_the_last_processes_are_remembered() -> None:

@@ -69,7 +69,6 @@ class Outgoing:
                 sent.call.set_exception(why)
                 sent.call.exception()  # marks it as retrieved: most programs have ended
         self.waiting.clear()
-        self.next = 1
 
 
 def in_order(all_outgoing: Iterable[Outgoing]) -> list[tuple[Sent, int]]:
