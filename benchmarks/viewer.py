@@ -5,6 +5,7 @@ Simulates a run of about a million events (8 nodes), serves it, and drives Debia
 
 import argparse
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -51,18 +52,18 @@ def _measure(page: Page, trace: Path) -> None:
         served = time.perf_counter() - begun
         page.call("Page.navigate", url=address)
         page.until("typeof app === 'object' && Boolean(app.first && app.first.counted && !app.first.counted.waiting)")
-        first = time.perf_counter() - begun
+        first, first_used = time.perf_counter() - begun, _cpu_seconds(process.pid)
         events = page.evaluate("app.first.run.rows")
         page.until("Boolean(app.first.summary)")
-        summarised = time.perf_counter() - begun
+        summarised, used = time.perf_counter() - begun, _cpu_seconds(process.pid)
         frames = page.evaluate(_ZOOMING % MOVES)
-        heap = page.evaluate("performance.memory.usedJSHeapSize")
+        memory = page.call("Runtime.getHeapUsage")
+        heap = memory["usedSize"] + memory.get("embedderHeapUsedSize", 0) + memory.get("backingStorageSize", 0)
         process.terminate()
     painting = json.loads(frames)
     print(f"{events:,} events; load of the machine: {Path('/proc/loadavg').read_text().split()[0]}")
-    print(
-        f"address after {served:.2f} s, first picture after {first:.2f} s, latencies and stops after {summarised:.2f} s"
-    )
+    print(f"address after {served:.2f} s, first picture after {first:.2f} s ({first_used:.2f} s of the server's CPU)")
+    print(f"latencies and stops after {summarised:.2f} s ({used:.2f} s of the server's CPU)")
     for name in ("painting", "between"):
         found = sorted(painting[name])
         print(
@@ -70,6 +71,12 @@ def _measure(page: Page, trace: Path) -> None:
             f"most {found[-1]:.1f} ms, of {len(found)}"
         )
     print(f"memory of the page's script: {heap / 1e6:.0f} MB")
+
+
+def _cpu_seconds(process: int) -> float:
+    """What a process has used, with its threads."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 _ZOOMING = """(async () => {

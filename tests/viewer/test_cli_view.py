@@ -58,6 +58,7 @@ def test_bad_input_is_a_sentence(ordercast: Command, tmp_path: Path) -> None:
     assert "there is no run 'x'; the trace has: r" in ordercast("view --run x", trace).sentence
     assert "--run is for one or two runs, not 3" in ordercast("view --run r --run r --run r", trace).sentence
     assert "have no effect without --export" in ordercast("view --max-events 5", trace).sentence
+    assert "--follow and --export cannot be given" in ordercast("view --follow --export x.html", trace).sentence
     done = ordercast("view --export", tmp_path / "no" / "page.html", trace)
     assert (done.status, "cannot write the page" in done.sentence) == (2, True)
     (tmp_path / "v.json").write_text("[1]")

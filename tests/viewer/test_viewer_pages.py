@@ -10,6 +10,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from ordercast.trace.incremental_writer import IncrementalTraceWriter
 from ordercast.viewer.export import Range, exported
 from ordercast.viewer.rules import witnesses_in
 from ordercast.viewer.server import ViewerServer
@@ -111,6 +112,8 @@ def test_the_server_shows_density_then_events_and_a_violation(page: Page, tmp_pa
         said = page.text()
         assert "Any two members deliver the messages that both have in the same order." in said
         assert "E2 and E3 differ" in said
+        assert "Message E1#5" in said
+        assert "Message E2#5" in said
         assert page.evaluate("document.querySelectorAll('.logs .witness').length") == 4
         assert page.evaluate("app.first.from > 0 && app.first.to < 10000"), "it opens at the witness"
         page.evaluate("app.first.whole()")
@@ -146,3 +149,26 @@ def test_two_runs_move_together(page: Page, tmp_path: Path) -> None:
     page.evaluate("app.first.zoom(0.25)")
     assert page.evaluate("app.views[1].from === app.views[0].from && app.views[1].to === app.views[0].to")
     assert page.taken_errors() == []
+
+
+@NEEDED
+@pytest.mark.soak
+def test_a_page_follows_a_trace_that_grows(page: Page, tmp_path: Path) -> None:
+    writer = IncrementalTraceWriter(tmp_path, "member", "r")
+    writer.begin({"protocol": "po", "nodes": 2, "complete": False, "node": 0})
+    begun, second = 10**15, 10**9
+    writer.append([row(0, 0, begun, "send", 0, 0, destinations=(0, 1), size=8)])
+    server = ViewerServer(Traces([tmp_path]), follow=True)
+    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        page.show(server.address)
+        for number in range(1, 4):
+            writer.append([row(0, number, begun + number * second, "send", 0, number, destinations=(0, 1), size=8)])
+            page.until(f"byId('status').textContent.includes('{number + 1} events here: {number + 1} drawn')")
+            assert page.evaluate(f"app.first.to > {number * second}")
+        assert page.taken_errors() == []
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()

@@ -6,6 +6,7 @@ import pytest
 
 from ordercast.audit.services import OF_VIEWS, PROMISES
 from ordercast.model.errors import ConfigError, TraceError
+from ordercast.trace.incremental_writer import IncrementalTraceWriter
 from ordercast.viewer.answers import ANSWERS, run_answer, summary_answer
 from ordercast.viewer.event_arrays import KINDS
 from ordercast.viewer.questions import Wanted, message_rows, next_event
@@ -94,6 +95,22 @@ def test_records_of_members_are_one_run_and_runs_of_other_folders_are_others(tmp
     assert (found["rows"], found["duration"]) == (2, 1), "a clock that did not begin with the run begins with it here"
     same = [write(tmp_path / name, one_loss()) for name in ("a", "b")]
     assert list(Traces(same).runs) == ["r", f"{same[1]}: r"]
+
+
+def test_a_trace_that_grows_is_read_on(tmp_path: Path) -> None:
+    writer = IncrementalTraceWriter(tmp_path, "member", "r")
+    writer.begin({"protocol": "po", "nodes": 2, "complete": False, "node": 0})
+    traces = Traces([tmp_path])
+    asked = ANSWERS["grown"]
+    begun = 10**15
+    assert asked(traces, {"run": "r"}) == {"rows": 0, "duration": 0, "nodes": 2, "since": None}
+    for number in range(3):
+        writer.append([row(0, number, begun + 500 * number, "send", 0, number, destinations=(0, 1), size=8)])
+        grown = {"rows": number + 1, "duration": 500 * number, "nodes": 2, "since": 500 * number}
+        assert asked(traces, {"run": "r"}) == grown
+        assert traces.run("r").summary.totals()["sent"] == number + 1
+    assert asked(traces, {"run": "r"})["since"] is None  # type: ignore[call-overload]
+    assert len(traces.run("r").events.between(begun, begun + 10_000)) == 3
 
 
 @pytest.mark.parametrize(

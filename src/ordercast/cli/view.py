@@ -28,6 +28,9 @@ def view_command(
         bool, typer.Option("--open/--no-open", help="Open the browser, or only print the address.")
     ] = True,
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port on this machine; 0: any that is free.")] = 0,
+    follow: Annotated[
+        bool, typer.Option("--follow", help="Show the trace of a live member while it grows: each second what is new.")
+    ] = False,
     export: Annotated[
         Path | None, typer.Option(help="Write one HTML file that opens without a server or a network, and exit.")
     ] = None,
@@ -46,6 +49,7 @@ def view_command(
         export is not None or (most == EXPORTED and not begin and end is None),
         "--max-events, --begin and --end have no effect without --export",
     )
+    require(not (follow and export), "--follow and --export cannot be given together; export what is there")
     require(end is None or end > begin, f"--end must be later than --begin, not {end}")
     chosen = run or []
     require(len(chosen) <= 2, f"--run is for one or two runs, not {len(chosen)}")
@@ -60,4 +64,4 @@ def view_command(
         bounds = Range(round(begin * 1e9), None if end is None else round(end * 1e9), most)
         write_page(export, traces, chosen, bounds, witnesses)
         return
-    serve(traces, runs=chosen, witnesses=witnesses, port=port, open_browser=open_browser)
+    serve(traces, runs=chosen, witnesses=witnesses, port=port, open_browser=open_browser, follow=follow)

@@ -55,6 +55,17 @@ def _run(traces: Traces, query: Query) -> ViewedRun:
     return traces.run(query.get("run", ""))
 
 
+def _grown(traces: Traces, query: Query) -> dict[str, Any]:
+    run, since = traces.refresh(query.get("run", ""))
+    origin, last = run.events.origin, run.events.times[1]
+    return {
+        "rows": run.events.rows,
+        "duration": max(0, last - origin),
+        "nodes": run.nodes,
+        "since": None if since is None else since - origin,
+    }
+
+
 def _tile(traces: Traces, query: Query) -> bytes:
     run = _run(traces, query)
     exponent, index = _number(query, "exponent", 0, 62), _number(query, "index", 0, 1 << 62)
@@ -93,6 +104,7 @@ def _find(traces: Traces, query: Query) -> bytes:
 ANSWERS: dict[str, Callable[[Traces, Query], dict[str, Any] | bytes]] = {
     "run": lambda traces, query: run_answer(_run(traces, query)),
     "summary": lambda traces, query: summary_answer(_run(traces, query)),
+    "grown": _grown,
     "tile": _tile,
     "message": _message,
     "order": _order,

@@ -151,8 +151,8 @@ class Wanted:
 
 def next_event(run: RunEvents, wanted: Wanted, after: int, *, backwards: bool = False) -> Events:
     """The nearest such event behind a time, or before it; none or one."""
-    places = range(len(run.groups))
-    for place in reversed(places) if backwards else places:
+    places = sorted(range(len(run.groups)), key=lambda place: run.groups[place].times, reverse=backwards)
+    for place in places:
         group = run.groups[place]
         passed = group.times[0] >= after if backwards else group.times[1] <= after
         if passed or (wanted.seq is not None and place not in run.having(wanted.seq)):

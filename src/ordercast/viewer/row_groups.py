@@ -21,6 +21,7 @@ from ordercast.viewer.event_arrays import FULL, NARROW, Events, Texts, full_arra
 
 MOST_KEPT = 6_000_000
 """Rows that are kept in memory, all columns of them; about 55 bytes each."""
+_SECOND = 1_000_000_000
 Range = tuple[int, int]
 Narrow = tuple[npt.NDArray[np.int64], npt.NDArray[np.int16], npt.NDArray[np.uint8]]
 """Time, node and kind."""
@@ -47,6 +48,7 @@ class RunEvents:
     def __init__(self, run: str, groups: Sequence[RowGroup], texts: Texts | None = None) -> None:
         self.run = run
         self.groups = sorted(groups, key=lambda group: group.times)
+        self._origin: int | None = None
         self.texts = texts or Texts()
         self._full: OrderedDict[int, Events] = OrderedDict()
         self._narrow: OrderedDict[int, Narrow] = OrderedDict()
@@ -66,9 +68,19 @@ class RunEvents:
 
     @property
     def origin(self) -> int:
-        """The time that the page calls 0: that of the trace, if it counts from the beginning of the run."""
-        first, last = self.times
-        return 0 if 0 <= first <= last - first else first
+        """The time that the page calls 0: that of the trace, if it counts from the beginning of the run.
+
+        It stays when the run grows: the page knows times since then only.
+        """
+        if self._origin is None and self.groups:
+            first, last = self.times
+            self._origin = 0 if 0 <= first <= max(last - first, _SECOND) else first
+        return self._origin or 0
+
+    def add(self, groups: Iterable[RowGroup]) -> None:
+        """More row groups, of a trace that grows; what is kept of the others stays."""
+        with self._lock:
+            self.groups = [*self.groups, *groups]
 
     def places(self, begin: int, end: int) -> list[int]:
         """The row groups that may have events from a time, inclusive, until another, exclusive."""

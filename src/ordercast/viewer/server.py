@@ -6,6 +6,7 @@ a page from elsewhere cannot ask through a name of its own. Only GET is answered
 
 import json
 import secrets
+import sys
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -27,11 +28,20 @@ class ViewerServer(ThreadingHTTPServer):
     block_on_close = False
 
     def __init__(
-        self, traces: Traces, *, port: int = 0, runs: Sequence[str] = (), witnesses: Sequence[Mapping[str, Any]] = ()
+        self,
+        traces: Traces,
+        *,
+        port: int = 0,
+        runs: Sequence[str] = (),
+        witnesses: Sequence[Mapping[str, Any]] = (),
+        follow: bool = False,
     ) -> None:
-        """`port`: 0 is any that is free. `runs`: one or two, shown first. Raises `ConfigError` if the port is taken."""
+        """`port`: 0 is any that is free. `runs`: one or two, shown first. Raises `ConfigError` if the port is taken.
+
+        `follow`: the page asks each second for what was written meanwhile.
+        """
         self.traces, self.token = traces, secrets.token_urlsafe(24)
-        self._runs, self._witnesses = list(runs), list(witnesses)
+        self._runs, self._witnesses, self._follow = list(runs), list(witnesses), follow
         try:
             super().__init__((LOOPBACK, port), _Handler)
         except (OSError, OverflowError) as error:
@@ -47,11 +57,17 @@ class ViewerServer(ThreadingHTTPServer):
         """What a browser of this machine calls us."""
         return {f"{name}:{self.server_port}" for name in (LOOPBACK, "localhost")}
 
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A browser that went away is no error; anything else is printed, and the page is told."""
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(request, client_address)
+
     def document(self) -> bytes:
         """The page."""
         first, beside, *_ = [*self._runs, None, None]
         listed = self.traces.described(first, beside)
         data = {**listed, "mode": "server", "first": first, "beside": beside, "witnesses": self._witnesses}
+        data["follow"] = self._follow
         return page(data, served=True)
 
 

@@ -6,22 +6,26 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import zip_longest
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from ordercast.audit.records import has_one_clock, member_names
 from ordercast.model.errors import TraceError
 from ordercast.model.nodes import name_of
-from ordercast.trace.reader import RunRow, event_files, read_runs
+from ordercast.trace.reader import RunRow, event_file, event_files, read_runs
 from ordercast.trace.schema import (
     ABORTED,
     COMPLETE,
     CONFIG,
+    EVENTS_FOLDER,
     NODE,
     NODES,
     PROTOCOL,
     RUN,
     SEED,
     STALLED,
+    SUFFIX,
+    is_hidden,
 )
 from ordercast.viewer.event_arrays import FULL
 from ordercast.viewer.questions import Summary
@@ -68,6 +72,10 @@ class ViewedRun:
                 names[node : node + 1] = [str(other if one in {None, name_of(node)} and other else one)]
         return [*names, *map(name_of, range(len(names), self.nodes))]
 
+    def forget(self) -> None:
+        """The summary is made anew when it is asked for: there are more events."""
+        self.__dict__.pop("summary", None)
+
     def described(self) -> dict[str, Any]:
         """For the page."""
         row = self.rows[0]
@@ -97,9 +105,13 @@ class Traces:
     def __init__(self, folders: Sequence[Path]) -> None:
         self.folders = tuple(folders)
         self.runs: dict[str, ViewedRun] = {}
+        self._known: set[Path] = set()
+        self._lock = Lock()
         found: dict[str, tuple[str, list[RunRow], list[RowGroup]]] = {}
         for folder in self.folders:
-            groups = groups_by_run(event_files([folder], [*FULL, RUN]))
+            files = event_files([folder], [*FULL, RUN])
+            self._known |= {file.path for file in files}
+            groups = groups_by_run(files)
             for row in read_runs([folder]):
                 name = str(row[RUN])
                 key = name
@@ -113,6 +125,27 @@ class Traces:
             if rows[0][NODES] > MOST_NODES:
                 raise TraceError(f"run {name} has {rows[0][NODES]:,} nodes; the viewer shows up to {MOST_NODES:,}")
             self.runs[key] = ViewedRun(key, name, tuple(rows), RunEvents(name, parts))
+
+    def refresh(self, key: str) -> tuple[ViewedRun, int | None]:
+        """Reads what was written since: a run, and the earliest time of its new events; None if it has none.
+
+        Files appear complete in a trace that grows, and are not changed any more.
+        """
+        with self._lock:
+            found = self.run(key)
+            new: list[RowGroup] = []
+            for folder in self.folders:
+                paths = [path for path in (folder / EVENTS_FOLDER).glob(f"*{SUFFIX}") if not is_hidden(path.name)]
+                for path in sorted(set(paths) - self._known):
+                    part = event_file(path, {}, [*FULL, RUN])
+                    self._known.add(path)
+                    for name, groups in groups_by_run([part]).items():
+                        for run in self.runs.values():
+                            if run.name == name:
+                                run.events.add(groups)
+                                run.forget()
+                                new += groups if run is found else []
+            return found, min((group.times[0] for group in new), default=None)
 
     def run(self, key: str) -> ViewedRun:
         """A run by its key."""

@@ -34,12 +34,16 @@ def serve(
     witnesses: Sequence[Mapping[str, Any]] = (),
     port: int = 0,
     open_browser: bool = True,
+    follow: bool = False,
 ) -> None:
     """Serves the page until interrupted, which is its regular end."""
     with viewer_packages():
         from ordercast.viewer.server import ViewerServer
 
-    with ViewerServer(traces, port=port, runs=runs, witnesses=witnesses) as server, suppress(KeyboardInterrupt):
+    with (
+        ViewerServer(traces, port=port, runs=runs, witnesses=witnesses, follow=follow) as server,
+        suppress(KeyboardInterrupt),
+    ):
         typer.echo(f"{server.address}")
         typer.echo("ordercast: serving this page on this machine only, until interrupted (control-C)", err=True)
         if open_browser:

@@ -42,6 +42,21 @@ class App {
     if (to > from) this.first.show(from, to);
     if (wanted.has("message")) await this.ask(this.first, ...wanted.get("message").split("#").map(Number));
     else if (this.witnesses.length && !wanted.has("run")) await this.openWitness(0);
+    if (this.data.follow) this.follow();
+  }
+  /** Each second what is new; the summary, which takes longer, each five. */
+  async follow() {
+    for (let second = 1, stale = false; ; second++) {
+      await new Promise((resolve) => setTimeout(resolve, 1000));
+      try {
+        for (const view of [...this.views]) {
+          const found = await view.follow();
+          if (found === "other") { await this.open(byId("run").value, byId("beside").value); break; }
+          stale ||= found === "more";
+        }
+        if (stale && second % 5 === 0) { stale = false; for (const view of this.views) await view.summarise(); }
+      } catch (error) { this.failed(error); }
+    }
   }
   async open(key, beside) {
     const keys = beside && beside !== key ? [key, beside] : [key];
@@ -50,6 +65,10 @@ class App {
     const most = runs.reduce((one, other) => (other.nodes > one.nodes ? other : one));
     this.shown.members = new Set(most.names.keys()); this.shown.classes = new Set(runs[0].classes); this.shown.version++;
     this.views = runs.map((run) => new View(this.source, run, this.shown, this));
+    if (this.views[1]) {
+      [this.views[0].beside, this.views[1].beside] = [this.views[1], this.views[0]];
+      for (const view of this.views) view.whole();
+    }
     byId("views").replaceChildren(...this.views.map((view) => view.element));
     this.filters(runs[0], most.names);
     this.panel.overview(this.first);
@@ -92,6 +111,7 @@ class App {
     if (hidden) parts.push(`${count(hidden)} hidden by filters`);
     if (view.run.left_out) parts.push(`${count(view.run.left_out)} events of the run are not in this file`);
     if (this.data.unlisted) parts.push(`${count(this.data.unlisted)} runs are not listed`);
+    if (this.data.follow) parts.push("following");
     if (waiting) parts.push("reading …");
     this.say(parts.join(" · "));
   }

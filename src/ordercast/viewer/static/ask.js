@@ -50,8 +50,8 @@ function shortTime(time) {
 const WHY_STOPPED = { gap: "it noticed that a message is missing", told: "another member told it that a message is missing" };
 const LEVEL_WORDS = { accept: "accepted", preack: "pre-acknowledged", ack: "acknowledged", deliver: "delivered" };
 
-/** Sentences about what a message waited for, longest first. */
-function waitsOf(run, spans, source, seq, fates) {
+/** Sentences about what a message waited for, longest first; `levels`: those that this run has. */
+function waitsOf(run, spans, source, levels, fates) {
   const { sent, members } = fates, found = [];
   const destinations = sent.destinations ?? members.filter((member) => member.accept || member.deliver).map((member) => member.node);
   const names = (nodes) => nodes.map((node) => run.names[node]).join(", ");
@@ -89,6 +89,11 @@ function waitsOf(run, spans, source, seq, fates) {
       const others = destinations.filter((node) => node !== slowest.node).map((node) => members[node][level].time);
       add(slowest[level].time - Math.max(...others), `all waited for ${run.names[slowest.node]}, the last to have it ${LEVEL_WORDS[level]}; only then could it be ${next} everywhere`);
     }
+  }
+  for (const [level, before, known] of [["ack", "preack", "had it pre-acknowledged"], ["deliver", "ack", ""]]) {
+    const missing = destinations.filter((node) => members[node]?.[before] && !members[node][level]);
+    if (!levels.includes(level) || !missing.length) continue;
+    found.push({ time: Infinity, text: `${names(missing)} never ${LEVEL_WORDS[level]} it${known ? `: they did not learn from all others that these ${known}` : ""}` });
   }
   const order = found.sort((one, other) => other.time - one.time);
   return order.slice(0, 12).map((each) => each.text).concat(order.length > 12 ? [`… and ${order.length - 12} shorter waits`] : []);
@@ -176,7 +181,12 @@ class Panel {
     if (asked !== this.asked) return;
     const name = messageName(run, source, seq);
     if (!table.rows) { this.show(this.back(view), made("h2", { text: name }), made("p", { text: "No event of this run names it." })); return; }
-    const fates = fatesOf(run, table), { sent } = fates;
+    this.show(this.back(view), made("h2", { text: `Message ${name}` }), ...this.path(view, source, seq, table, order),
+      ...(order.possible ? [made("h3", { text: "Its place in each member's order" }), this.logs(view, [order], new Set([`${source}#${seq}`]), null, "here")] : []));
+  }
+  /** Where a message went, when each member knew what, and what it waited for. */
+  path(view, source, seq, table, order) {
+    const { run } = view, fates = fatesOf(run, table), { sent } = fates;
     const first = sent.time ?? table.time[0], latest = table.time[table.rows - 1];
     const facts = made("dl");
     const fact = (label, value) => { if (value !== null && value !== undefined) facts.append(made("dt", { text: label }), made("dd", { text: String(value) })); };
@@ -184,13 +194,12 @@ class Panel {
     if (sent.destinations) fact("to", sent.destinations.length === run.nodes ? "all" : sent.destinations.map((node) => run.names[node]).join(", "));
     fact("priority", sent.priority); fact("size", sent.size === null ? null : `${count(sent.size)} bytes`);
     const copies = fates.members.flatMap((member) => member.transmits.filter((each) => each.detail === "copy").map((each) => `${run.names[member.node]} at ${clockText(each.time)}`));
-    if (copies.length) fact("copies", copies.join("; "));
-    const waits = waitsOf(run, view.painter.spans, source, seq, fates);
-    this.show(this.back(view), made("h2", { text: `Message ${name}` }), facts,
+    if (copies.length) fact("copies", copies.slice(0, 10).join("; ") + (copies.length > 10 ? ` and ${copies.length - 10} more` : ""));
+    const waits = waitsOf(run, view.painter.spans, source, Object.keys(view.summary?.latencies ?? {}), fates);
+    return [facts,
       made("p", {}, made("button", { class: "link", text: "show all of it", click: () => view.show(first - 0.15 * (latest - first) - 500, latest + 0.15 * (latest - first) + 500) })),
       made("h3", { text: "When each member knew what, after the send" }), this.fates(run, fates, order, first),
-      made("h3", { text: "What it waited for" }), waits.length ? made("ul", {}, ...waits.map((text) => made("li", { text }))) : made("p", { text: "Nothing: each step followed at once." }),
-      ...(order.possible ? [made("h3", { text: "Its place in each member's order" }), this.logs(view, [order], new Set([`${source}#${seq}`]), null)] : []));
+      made("h3", { text: "What it waited for" }), waits.length ? made("ul", {}, ...waits.map((text) => made("li", { text }))) : made("p", { text: "Nothing: each step followed at once." })];
   }
   fates(run, { sent, members }, order, first) {
     const head = made("tr", {}, ...["member", "received", "accepted", "pre-ack", "ack", "delivered", "place"].map((text) => made("th", { text })));
@@ -210,7 +219,7 @@ class Panel {
     return made("table", {}, head, ...rows);
   }
   /** Members' orders beside each other, near some messages; what is far away is cut out. */
-  logs(view, answers, messages, nodes) {
+  logs(view, answers, messages, nodes, mark) {
     const { run } = view, columns = [];
     for (const node of nodes ?? run.names.keys()) {
       const places = new Map();
@@ -225,7 +234,7 @@ class Panel {
       for (const place of [...places.keys()].sort((one, other) => one - other)) {
         if (place > before + 1) column.append(made("span", { class: "gap", text: `… ${count(place - before - 1)}` }));
         const [source, seq, time] = places.get(place), own = messages.has(`${source}#${seq}`);
-        column.append(made("span", { class: own ? (nodes ? "witness" : "here") : "", title: `${count(place)}: ${clockText(time)}`, text: messageName(run, source, seq) }));
+        column.append(made("span", { class: own ? mark : "", title: `${count(place)}: ${clockText(time)}`, text: messageName(run, source, seq) }));
         before = place;
       }
       if (!places.size) column.append(made("span", { class: "gap", text: `not among its ${count(length)}` }));
@@ -244,18 +253,22 @@ class Panel {
   }
   async witness(view, witness, at) {
     const asked = this.asked = Symbol("question");
-    const answers = await Promise.all(witness.messages.slice(0, 6).map(([source, seq]) => view.source.order(view.run.key, source, seq, 3)));
+    const named = witness.messages.slice(0, 6);
+    const answers = await Promise.all(named.map(([source, seq]) => view.source.order(view.run.key, source, seq, 3)));
+    const tables = await Promise.all(named.map(([source, seq]) => view.source.message(view.run.key, source, seq)));
     if (asked !== this.asked) return;
     const messages = new Set(witness.messages.map(([source, seq]) => `${source}#${seq}`));
     const total = this.app.witnesses.length;
-    const nodes = witness.nodes.length ? [...new Set(witness.nodes)].filter((node) => node < view.run.nodes) : null;
+    // One member alone disagrees with nobody: the others are shown beside it.
+    const nodes = new Set(witness.nodes).size > 1 ? [...new Set(witness.nodes)].filter((node) => node < view.run.nodes) : null;
     const names = witness.messages.map(([source, seq]) => made("button", { class: "link", text: messageName(view.run, source, seq), click: () => this.app.ask(view, source, seq) }));
     const steps = made("p", {}, made("button", { text: "‹ before", click: () => this.app.openWitness((at + total - 1) % total) }), ` ${at + 1} of ${total} `,
       made("button", { text: "next ›", click: () => this.app.openWitness((at + 1) % total) }));
     this.show(this.back(view), made("h2", { class: "bad", text: `Violated: ${witness.breaks}` }), ...(total > 1 ? [steps] : []),
       made("p", { class: "rule", text: witness.rule || "A property that this version has no words for." }), made("p", { text: this.app.named(view.run, witness.sentence) }),
       ...(names.length ? [made("h3", { text: "Its messages" }), made("p", {}, ...names.flatMap((each, place) => (place ? [" → ", each] : [each])))] : []),
-      ...(answers.length && answers[0].possible ? [made("h3", { text: "The logs that disagree, side by side" }), this.logs(view, answers, messages, nodes)] : []));
+      ...(answers.length && answers[0].possible ? [made("h3", { text: nodes ? "The logs that disagree, side by side" : "The logs of all members, side by side" }), this.logs(view, answers, messages, nodes, "witness")] : []),
+      ...named.slice(0, 3).flatMap(([source, seq], place) => (tables[place].rows ? [made("h2", { text: `Message ${messageName(view.run, source, seq)}` }), ...this.path(view, source, seq, tables[place], answers[place])] : [])));
   }
   help() {
     const keys = [["wheel, pinch, + −", "zoom"], ["drag, arrow keys", "move"], ["0", "the whole run"], ["[ ]", "event before, event behind"], ["Enter", "ask for the message of the event"],

@@ -53,6 +53,7 @@ class ServerSource {
   async json(name, query) { return (await this.ask(name, query)).json(); }
   async table(name, query) { return decoded(await (await this.ask(name, query)).arrayBuffer()); }
   run(key) { return this.json("run", { run: key }); }
+  grown(key) { return this.json("grown", { run: key }); }
   summary(key) { return this.json("summary", { run: key }); }
   tile(key, exponent, index) { return this.table("tile", { run: key, exponent, index }); }
   message(key, source, seq) { return this.table("message", { run: key, source, seq }); }
@@ -189,6 +190,11 @@ class Tiles {
     }
     if (ask) this.ask(exponent, index);
     return null;
+  }
+  /** The run is longer: tiles that new events belong to are asked for again. */
+  grow(since) {
+    this.top = Math.max(6, Math.ceil(Math.log2(this.run.duration + 1)));
+    for (const [name, tile] of this.kept) if (tile.end >= since - this.run.margin) this.kept.delete(name);
   }
   /** Any larger tile that covers this one: to be shown meanwhile. */
   larger(exponent, index) {

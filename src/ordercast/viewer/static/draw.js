@@ -53,7 +53,7 @@ function spansOf(run, marks) {
       lane.to = mark.time; lane.how = mark.kind;
     }
   }
-  for (const [node, begun] of open) stopped.push({ node, from: begun.time, to: Infinity, why: begun.detail, how: null, kind: begun.kind });
+  for (const [node, begun] of open) stopped.push({ node, from: begun.time, to: Math.max(begun.time, lanes[node].to), why: begun.detail, how: null, kind: begun.kind });
   return { lanes, stopped, views };
 }
 
@@ -134,7 +134,7 @@ class Painter {
       g.fillStyle = c.deliver; g.fillRect(x - 1, top + 1, 2, this.lane - 2);
       if (x > (free.get(view.node) ?? -1)) {
         const text = view.seq === null ? "view" : `view ${view.seq}`;
-        g.fillText(text, x + 4, top + this.lane - 14);
+        g.fillText(text, x + 4, top + 14);
         free.set(view.node, x + 10 + g.measureText(text).width);
       }
     }
@@ -235,7 +235,7 @@ class Painter {
     const first = firstAt(tile.time, from), last = firstAt(tile.time, to);
     let single = 0, hidden = 0;
     const dim = this.chosen?.messages?.size > 0;
-    const near = (last - first) * 60 < (to - from) * this.scale * Math.max(1, this.lanes.length) / 2;
+    const near = (last - first) * 12 < (to - from) * this.scale * Math.max(1, this.lanes.length);
     for (let row = first; row < last; row++) {
       const node = tile.node[row], kind = tile.kind[row], label = run.classes[run.class_of_kind[kind]];
       if (!this.place.has(node) || !shown.classes.has(label)) { hidden++; continue; }

@@ -22,19 +22,34 @@ class View {
     this.whole();
     this.listen();
     new ResizeObserver(() => this.resize()).observe(this.element);
-    source.summary(run.key).then((summary) => {
-      this.summary = summary; this.painter.useSummary(summary); this.draw(); heard.summarised(this);
-    }, (error) => heard.failed(error));
+    this.summarise();
+  }
+  summarise() {
+    return this.source.summary(this.run.key).then((summary) => {
+      this.summary = summary; this.painter.useSummary(summary); this.draw(); this.heard.summarised(this);
+    }, (error) => this.heard.failed(error));
+  }
+  /** Asks what was written meanwhile; a window that reaches to the end moves with it, or grows if all is shown. */
+  async follow() {
+    const found = await this.source.grown(this.run.key), { run } = this;
+    if (found.since === null || found.nodes !== run.nodes) return found.since === null ? "same" : "other";
+    const before = run.duration, whole = this.from <= 0, end = this.to >= before;
+    run.rows = found.rows; run.duration = found.duration;
+    this.tiles.grow(found.since);
+    if (end && whole) this.whole(); else if (end) this.show(this.from + run.duration - before, this.to + run.duration - before, false);
+    this.draw();
+    return "more";
   }
   get span() { return this.to - this.from; }
   get gutter() { return this.width < 500 ? 46 : 76; }
-  whole() { this.show(-0.01 * this.run.duration - 1, 1.01 * this.run.duration + 1, false); }
+  get limit() { return Math.max(this.run.duration, this.beside?.run.duration ?? 0); }
+  whole() { this.show(-0.01 * this.limit - 1, 1.01 * this.limit + 1, false); }
 
   /** Moves the window; bounded by the run, and by a datagram. */
   show(from, to, tell = true) {
-    const most = 1.2 * this.run.duration + 1000;
+    const most = 1.2 * this.limit + 1000;
     let span = Math.min(Math.max(to - from, LEAST_SPAN), most);
-    const middle = Math.min(Math.max((from + to) / 2, 0), this.run.duration);
+    const middle = Math.min(Math.max((from + to) / 2, 0), this.limit);
     this.from = middle - span / 2; this.to = middle + span / 2;
     this.draw();
     if (tell) this.heard.moved(this);
@@ -48,7 +63,7 @@ class View {
 
   resize() {
     const ratio = window.devicePixelRatio || 1;
-    this.width = this.element.clientWidth; this.height = Math.max(60, this.element.clientHeight - 26);
+    this.width = this.element.clientWidth; this.height = Math.max(60, this.element.clientHeight - 46);
     for (const [canvas, height] of [[this.canvas, this.height], [this.map, 26]]) {
       canvas.width = Math.max(1, this.width * ratio); canvas.height = Math.max(1, height * ratio);
     }
@@ -99,27 +114,27 @@ class View {
     const tile = this.tiles.get(this.tiles.top, 0);
     const size = this.run.duration || 1, place = (time) => this.gutter + (this.width - this.gutter) * time / size;
     if (tile) {
-      const sums = new Float64Array(256), losses = new Float64Array(256);
+      const bins = tile.time ? 256 : tile.bins, span = tile.time ? size : tile.end - tile.begin;
+      const sums = new Float64Array(bins), losses = new Float64Array(bins);
       if (tile.time) {
         for (let row = 0; row < tile.rows; row++) {
-          const bin = Math.min(255, Math.floor(tile.time[row] / size * 256));
+          const bin = Math.min(bins - 1, Math.max(0, Math.floor(tile.time[row] / span * bins)));
           sums[bin]++; if (tile.kind[row] === this.tiles.codes.lose) losses[bin]++;
         }
       } else {
         const lose = this.run.classes.indexOf("lose");
-        for (let bin = 0; bin < tile.bins; bin++) {
-          const to = Math.min(255, Math.floor((bin + 0.5) / tile.bins * (tile.end - tile.begin) / size * 256));
-          for (let node = 0; node < tile.nodes; node++) for (let kind = 0; kind < tile.classes; kind++) {
-            const count = tile.counts[(node * tile.classes + kind) * tile.bins + bin];
-            sums[to] += count; if (kind === lose) losses[to] += count;
-          }
+        for (let cell = 0; cell < tile.counts.length; cell++) {
+          sums[cell % bins] += tile.counts[cell];
+          if (Math.floor(cell / bins) % tile.classes === lose) losses[cell % bins] += tile.counts[cell];
         }
       }
-      const top = Math.max(1, ...sums), wide = (this.width - this.gutter) / 256 * Math.max(1, tile.time ? 1 : 256 / tile.bins * size / (tile.end - tile.begin));
-      for (let bin = 0; bin < 256; bin++) {
+      const top = Math.max(1, ...sums), most = Math.max(1, ...losses);
+      for (let bin = 0; bin < bins; bin++) {
         if (!sums[bin]) continue;
-        g.fillStyle = c.arrive; g.fillRect(place(bin / 256 * size), 25 - 22 * sums[bin] / top, wide, 22 * sums[bin] / top);
-        if (losses[bin]) { g.fillStyle = c.lose; g.fillRect(place(bin / 256 * size), 23, wide, 3); }
+        const left = place(bin / bins * span), wide = Math.min(this.width, place((bin + 1) / bins * span)) - left;
+        const tall = 22 * sums[bin] / top, red = losses[bin] ? 1 + 5 * losses[bin] / most : 0;
+        g.fillStyle = c.arrive; g.fillRect(left, 25 - tall, wide, tall);
+        g.fillStyle = c.lose; g.fillRect(left, 25 - red, wide, red);
       }
     }
     const left = Math.max(this.gutter, place(this.from)), right = Math.min(this.width, place(this.to));
