@@ -12,7 +12,7 @@ import ordercast
 from ordercast import Group, JoinError, LogSettings
 from tests.live.durable.logged import LOGGED_ORDERS, hashes, kill, open_logged, texts
 from tests.live.durable.test_coming_back import FAST, Sum, join_with
-from tests.live.groups import hear, new_name, run
+from tests.live.groups import hear, member_of, new_name, run
 
 NAMES = ("A", "B", "C")
 
@@ -185,12 +185,22 @@ class Cluster:
     async def end(self) -> None:
         for _, load in self._tasks.values():
             load.cancel()
-        while any(len(group.members) < len(NAMES) or group.blocked for group in self.groups.values()):
+        while not self._are_together():
             await asyncio.sleep(0.05)
             for name in NAMES:
                 reading = self._tasks[name][0]
                 assert not reading.done(), f"{name} ended: {reading.exception()!r}"
         await asyncio.gather(*(group.close() for group in self.groups.values()))
+
+    def _are_together(self) -> bool:
+        """In one view, and all logs have caught up with it."""
+        stats = [group.stats() for group in self.groups.values()]
+        logs = [member_of(group).log for group in self.groups.values()]
+        return (
+            {(each.view, len(each.members)) for each in stats} == {(stats[0].view, len(NAMES))}
+            and not any(log is None or log.feed.is_held for log in logs)
+            and not any(group.blocked for group in self.groups.values())
+        )
 
     async def _read(self, group: Group) -> None:
         last = -1

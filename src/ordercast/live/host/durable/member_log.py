@@ -85,6 +85,7 @@ class MemberLog:
         self._concerned = 0  # places whose messages became durable here since they were told
         self._told_at, self._telling = -PACE, False
         self._moved: list[asyncio.Future[None]] = []
+        self._changing: asyncio.Task[None] | None = None
         self._promised: Standing | None = None  # the last promise that is on the disk
         self.terms: Terms = ()
         """What all members have in common, once it is known."""
@@ -290,7 +291,16 @@ class MemberLog:
                 disk.close()
             return self._opened()
 
-        self._use(await asyncio.to_thread(changed))
+        async def change_and_use() -> None:
+            self._use(await asyncio.to_thread(changed))
+
+        self._changing = self._loop.create_task(change_and_use())
+        await asyncio.shield(self._changing)  # whoever is cancelled leaves no closed log
+
+    async def settled(self) -> None:
+        """Returns when nothing is dropped from it any more, after whoever wanted that was cancelled."""
+        if self._changing is not None:
+            await asyncio.wait((self._changing,))
 
     def position_of_view(self, number: int) -> int:
         """Of the first message that was delivered in a view; raises `LogError` if it is long ago."""

@@ -35,6 +35,7 @@ from ordercast.wire.seal import Seal
 _log = logging.getLogger("ordercast.join")
 _REPEAT = 0.1  # seconds between two messages to each of the others
 _FORGET = 1.0  # seconds after which one that says nothing is not there
+_SILENT = 3.0  # seconds after which a plan with one that says nothing is given up
 _GRACE = 1.0  # seconds for those that are missing, when there are enough
 _PLAN_TIMEOUT = 10.0  # seconds for a plan to begin
 _TIMES_SAID = 3  # that it begins: some may be lost
@@ -95,6 +96,7 @@ class RestartHost:
         self._peers: dict[str, tuple[Here, float]] = {}  # by name, and when they were heard last
         self._enough_since: float | None = None
         self._plan: Plan | None = None
+        self._planned_at = 0.0
         self._ready = self._begins = self._is_apart = False
         self._agreeing: asyncio.Task[None] | None = None
         self._offered: set[bytes] = set()
@@ -125,6 +127,7 @@ class RestartHost:
                 self._agreeing.cancel()
             self._donor.close()
             self._endpoint.close()
+            await self._log.settled()
 
     # --- the network ---
 
@@ -258,6 +261,9 @@ class RestartHost:
                 for _ in range(_TIMES_SAID):
                     self._say()
                 self._end(Restarted(self._plan))
+            elif self._ready and self._is_void(self._plan) and self._agreeing is not None:
+                self._agreeing.cancel()
+                self._plan, self._ready, self._enough_since = None, False, None
             return
         found = assess(self._present(), self._least, force=self._log.settings.force)
         self.waits_for = found.missing
@@ -280,6 +286,18 @@ class RestartHost:
         there = {here.me.name for here, _ in self._peers.values() if here.is_member}
         return 0.0 if set(found.absent) <= there else _GRACE
 
+    def _is_void(self, plan: Plan) -> bool:
+        """One of its members was started once more, or says nothing: it cannot begin."""
+        now = self._loop.time()
+        for one in plan.members:
+            known = self._peers.get(one.name)
+            if known is not None and not known[0].me.is_same(one):
+                return True
+            heard = self._planned_at if known is None else max(known[1], self._planned_at)
+            if not one.is_same(self.me) and now - heard > _SILENT:
+                return True
+        return False
+
     def _all_ready(self, plan: Plan) -> bool:
         heres = {here.me.name: here for here, _ in self._peers.values()}
         return all(
@@ -297,7 +315,7 @@ class RestartHost:
     # --- agreeing ---
 
     def _agree(self, plan: Plan) -> None:
-        self._plan = plan
+        self._plan, self._planned_at = plan, self._loop.time()
         self._agreeing = self._loop.create_task(self._agrees(plan))
 
     async def _agrees(self, plan: Plan) -> None:
