@@ -18,7 +18,7 @@ async def open_logged(group: str, folder: Path, *names: str, of: tuple[str, ...]
 
 
 async def kill(*groups: Group) -> None:
-    """The processes are gone: they say nothing any more, and write nothing that was not written."""
+    """The members are gone: they say nothing any more. What waits for their disks is still written."""
     for group in groups:
         member = member_of(group)
         member.stop(GroupClosed("it was killed"))
