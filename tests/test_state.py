@@ -5,7 +5,7 @@ from typing import ClassVar, Final
 
 import pytest
 
-from ordercast.model.state import DeclaredState, Derived, Unordered, declared_names
+from ordercast.model.declared_state import DeclaredState, Derived, Unordered, declared_names
 
 
 class Part(DeclaredState):

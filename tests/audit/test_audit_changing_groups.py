@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from ordercast.audit.epochs import Epochs
 from ordercast.audit.logs import logs_of
 from ordercast.audit.reference import check_run
 from ordercast.audit.services import OF_VIEWS
 from ordercast.audit.verdict import Verdict
+from ordercast.audit.view_epochs import Epochs
 from ordercast.model.errors import TraceError
 from ordercast.model.services import SELECTIVE, Service
 from ordercast.trace.view_rows import heard_in, view_detail

@@ -3,8 +3,8 @@
 import msgspec
 
 from ordercast.model.config import GroupConfig
+from ordercast.model.declared_state import Snapshot
 from ordercast.model.machine import Deliver, Input, Output, SetTimer
-from ordercast.model.state import Snapshot
 from ordercast.model.units import Packet
 from ordercast.protocols.spo.machine import Spo
 from ordercast.protocols.spo.retransmission import SelectiveRepeat

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import ClassVar
 
 from ordercast.model.config import GroupConfig
+from ordercast.model.declared_state import Snapshot
 from ordercast.model.machine import (
     CancelTimer,
     Deliver,
@@ -19,7 +20,6 @@ from ordercast.model.machine import (
     TimerFired,
 )
 from ordercast.model.runs import Channel
-from ordercast.model.state import Snapshot
 from ordercast.model.units import Packet
 from ordercast.protocols.spo.units import Data, Status
 

@@ -318,7 +318,7 @@ def test_joins_closes_aborts_and_keys_are_logged_with_fields(caplog: pytest.LogC
 def test_a_callback_for_those_who_wait_may_fail(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ordercast.live.waiting._PATIENCE", 0.05)
+    monkeypatch.setattr("ordercast.live.why_not_open._PATIENCE", 0.05)
 
     def fail(sentence: str) -> None:
         raise ZeroDivisionError(sentence)

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from ordercast.live.host.health import HealthLog
 from ordercast.live.host.host import Host
+from ordercast.live.host.operator_warnings import HealthLog
 from ordercast.live.logs import GroupLogs
 from ordercast.live.session.events import Suspected
 from ordercast.protocols.membership.events import InstallView

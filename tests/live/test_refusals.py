@@ -204,7 +204,7 @@ def test_whose_protocol_gives_a_group_up_is_named() -> None:
 
 
 def test_who_waits_is_told_for_whom(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ordercast.live.waiting._PATIENCE", 0.1)
+    monkeypatch.setattr("ordercast.live.why_not_open._PATIENCE", 0.1)
     told: list[str] = []
 
     async def test() -> None:
@@ -217,7 +217,7 @@ def test_who_waits_is_told_for_whom(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_keys_that_differ_are_told_to_those_who_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ordercast.live.waiting._PATIENCE", 0.3)
+    monkeypatch.setattr("ordercast.live.why_not_open._PATIENCE", 0.3)
     told: list[str] = []
 
     async def test() -> None:

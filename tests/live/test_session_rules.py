@@ -25,9 +25,9 @@ from ordercast.live.session.handshake import MAX_INCARNATIONS, Identity
 from ordercast.live.session.machine import Phase, Session
 from ordercast.live.session.parameter_comparison import advice, difference, encode_parameters, name_at
 from ordercast.model.config import MILLISECOND, SECOND
+from ordercast.model.declared_state import declared_names
 from ordercast.model.errors import ConfigError
 from ordercast.model.machine import SetTimer, TimerFired
-from ordercast.model.state import declared_names
 from ordercast.wire.control import AbortNotice, Heartbeat, Join, LastJoin, Refuse, Stage
 
 NAMES = ("A", "B", "C")

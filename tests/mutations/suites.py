@@ -266,7 +266,7 @@ SUITES = (
         [
             *(f"audit.{name}" for name in ("completeness", "order", "priorities", "levels", "views", "logs")),
             *(f"audit.{name}" for name in ("records", "run_rows", "verdict", "services", "violations", "reference")),
-            *(f"audit.{name}" for name in ("epochs", "epoch_rows", "membership", "virtual_synchrony")),
+            *(f"audit.{name}" for name in ("view_epochs", "epoch_rows", "membership", "virtual_synchrony")),
         ],
         Battery(
             [
@@ -329,13 +329,22 @@ SUITES = (
         "wire",
         "wire",
         [
-            *(f"wire.{name}" for name in ("checks", "codec", "control", "datagram", "keys")),
+            *(f"wire.{name}" for name in ("unit_validation", "codec", "control", "datagram", "keys")),
             *(f"wire.{name}" for name in ("lru_map", "replay_window", "authentication", "seal")),
         ],
         Battery(
             [
                 f"wire.test_{name}"
-                for name in ("checks", "control", "datagram", "keys", "lru_map", "replay_window", "seal", "codec")
+                for name in (
+                    "unit_validation",
+                    "control",
+                    "datagram",
+                    "keys",
+                    "lru_map",
+                    "replay_window",
+                    "seal",
+                    "codec",
+                )
             ]
         ),
     ),

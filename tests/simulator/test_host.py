@@ -6,6 +6,7 @@ from typing import ClassVar
 import pytest
 
 from ordercast.model.config import GroupConfig, Rules
+from ordercast.model.declared_state import Snapshot
 from ordercast.model.faults import Fault, Loss, Miss
 from ordercast.model.machine import (
     CancelTimer,
@@ -25,7 +26,6 @@ from ordercast.model.machine import (
     TimerFired,
 )
 from ordercast.model.runs import Channel, Network, Pattern, RunConfig, Workload
-from ordercast.model.state import Snapshot
 from ordercast.model.units import Packet
 from ordercast.protocols.registry import PROTOCOLS
 from ordercast.protocols.spo.units import Data, Ready, Status

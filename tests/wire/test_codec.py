@@ -22,10 +22,10 @@ from ordercast.protocols.membership.view import NextView as NextMembership
 from ordercast.protocols.sequencer.units import Acknowledgment, Broadcast, NextView, Offer, Propose
 from ordercast.protocols.spo.units import Data, Ready, Status
 from ordercast.protocols.to.units import Heading, OrderedData
-from ordercast.wire.checks import CHECKS, is_valid
 from ordercast.wire.codec import KINDS, Codec, Malformed
 from ordercast.wire.control import CONTROL
 from ordercast.wire.outside import Outside
+from ordercast.wire.unit_validation import CHECKS, is_valid
 
 NODES = 3
 

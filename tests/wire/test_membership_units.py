@@ -12,10 +12,10 @@ from ordercast.protocols.membership import units
 from ordercast.protocols.membership.epoch import Cut, EpochReport
 from ordercast.protocols.membership.units import CONTROL_UNITS, OUTSIDE_UNITS
 from ordercast.protocols.membership.view import Departed, Incarnation, NextView, Reason, founding_view, view_after
-from ordercast.wire.checks import is_valid, is_valid_in_view, is_valid_outside
 from ordercast.wire.codec import Codec, Malformed
 from ordercast.wire.control import CONTROL
 from ordercast.wire.outside import Outside
+from ordercast.wire.unit_validation import is_valid, is_valid_in_view, is_valid_outside
 
 PEOPLE = tuple(Incarnation(name, number, f"10.0.0.{number}:7000") for number, name in enumerate("ABC", 1))
 VIEW = founding_view(PEOPLE, b"8 bytes!")

@@ -3,7 +3,7 @@
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 
-from ordercast.audit.epochs import End, Epoch, Epochs, StateRow, ViewRow
+from ordercast.audit.view_epochs import End, Epoch, Epochs, StateRow, ViewRow
 from ordercast.audit.violations import Message
 from ordercast.trace.schema import EventKind
 

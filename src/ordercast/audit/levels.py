@@ -13,8 +13,8 @@ These checks need a trace that records the levels (`RunLogs.has_levels`).
 from collections import defaultdict
 from collections.abc import Mapping
 
-from ordercast.audit.epochs import Epochs
 from ordercast.audit.logs import Moment, RunLogs, Sent
+from ordercast.audit.view_epochs import Epochs
 from ordercast.audit.violations import Message, Violation, Violations, message_name
 from ordercast.model.nodes import mask_of, members, name_of, names_of
 from ordercast.trace.schema import EventKind

@@ -12,7 +12,7 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from ordercast.audit.epoch_rows import EpochRows
-from ordercast.audit.epochs import End, Epochs, ViewRow
+from ordercast.audit.view_epochs import End, Epochs, ViewRow
 from ordercast.audit.violations import Message, message_name
 from ordercast.model.errors import TraceError
 from ordercast.model.nodes import everybody, mask_of, name_of

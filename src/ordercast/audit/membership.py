@@ -1,7 +1,7 @@
 """Views themselves: there is one sequence of them, every node passes through its part of it, and no two sides go on."""
 
-from ordercast.audit.epochs import Epochs, ViewRow
 from ordercast.audit.logs import RunLogs
+from ordercast.audit.view_epochs import Epochs, ViewRow
 from ordercast.audit.violations import Violation, Violations, message_name
 from ordercast.model.nodes import mask_of, name_of, names_of
 from ordercast.trace.schema import EventKind

@@ -6,8 +6,8 @@ delivered, unless the run promises *uniform* delivery: whatever any node deliver
 
 from dataclasses import replace
 
-from ordercast.audit.epochs import Epochs
 from ordercast.audit.logs import RunLogs
+from ordercast.audit.view_epochs import Epochs
 from ordercast.audit.violations import Message, Violation, Violations, message_name
 from ordercast.audit.virtual_synchrony import is_uniform_view
 from ordercast.model.nodes import everybody, mask_of, name_of

@@ -7,8 +7,8 @@ was not cut off, whoever is in the latest view and has not stopped closes it at 
 
 from collections.abc import Callable, Iterator
 
-from ordercast.audit.epochs import Epoch, Epochs
 from ordercast.audit.logs import RunLogs
+from ordercast.audit.view_epochs import Epoch, Epochs
 from ordercast.audit.violations import Message, Violation, Violations, message_name
 from ordercast.model.nodes import members, name_of, names_of
 from ordercast.model.services import PRIORITISED, SELECTIVE, Service

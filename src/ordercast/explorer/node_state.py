@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ordercast.model.state import Snapshot
+from ordercast.model.declared_state import Snapshot
 
 JOINS = -1
 """Submissions of a node that has yet to join the group: joining is its first one."""

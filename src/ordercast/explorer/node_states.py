@@ -11,6 +11,7 @@ from ordercast.explorer.links import Links
 from ordercast.explorer.node_state import JOINS, NodeState
 from ordercast.explorer.promise_checker import PromiseBroken, PromiseChecker
 from ordercast.explorer.scenario import Scenario
+from ordercast.model.declared_state import Snapshot
 from ordercast.model.machine import (
     Depart,
     Drained,
@@ -24,7 +25,6 @@ from ordercast.model.machine import (
     TimerFired,
 )
 from ordercast.model.nodes import name_of
-from ordercast.model.state import Snapshot
 from ordercast.model.units import Unit
 
 SUBMIT, DRAINED, LEAVE = 2, 3, 7

@@ -2,6 +2,7 @@
 
 from ordercast.explorer.node_state import JOINS, NodeState, OwnView
 from ordercast.explorer.scenario import Item, Scenario, format_packet, unit_name
+from ordercast.model.declared_state import Snapshot
 from ordercast.model.machine import (
     Abort,
     CancelTimer,
@@ -25,7 +26,6 @@ from ordercast.model.machine import (
     ViewInstalled,
 )
 from ordercast.model.nodes import mask_of, members, name_of, names_of
-from ordercast.model.state import Snapshot
 from ordercast.model.units import Packet
 from ordercast.protocols.membership.view import is_quorum
 

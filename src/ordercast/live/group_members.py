@@ -18,15 +18,15 @@ from ordercast.live.settings import NETWORK_MTU, order_of
 from ordercast.live.transport.addresses import LOOPBACK, Address, address_of, require_one_network
 from ordercast.live.transport.endpoint import Endpoint
 from ordercast.live.transport.sockets import open_socket, socket_address
-from ordercast.live.waiting import describe_rejections
+from ordercast.live.why_not_open import describe_rejections
 from ordercast.model.errors import ConfigError, JoinError
 from ordercast.protocols.membership.units import Find, Found
-from ordercast.wire.checks import is_valid_outside
 from ordercast.wire.codec import Codec, Malformed
 from ordercast.wire.datagram import HANDSHAKE, UNKNOWN, Rejection, pack_records, unpack_records
 from ordercast.wire.keys import GroupKeys
 from ordercast.wire.outside import Outside
 from ordercast.wire.seal import seal_for
+from ordercast.wire.unit_validation import is_valid_outside
 
 _NAME = "-"  # of one that asks and does not join
 _FIRST_REPEAT, _LAST_REPEAT = 0.05, 0.5  # seconds between two questions

@@ -29,13 +29,12 @@ from ordercast.live.transport.endpoint import Endpoint
 from ordercast.live.transport.sockets import enable_multicast_sending, open_multicast, open_socket
 from ordercast.live.transport.transport import Transport
 from ordercast.live.transport.unit_addresses import has_addresses, is_address
-from ordercast.live.waiting import describe_rejections, notify_if_slow
+from ordercast.live.why_not_open import describe_rejections, notify_if_slow
 from ordercast.model.config import SECOND
 from ordercast.model.errors import ConfigError, JoinError
 from ordercast.protocols.membership.joiner import Joiner
 from ordercast.protocols.membership.units import CONTROL_UNITS, Found, OutsideUnit, Welcome
 from ordercast.protocols.membership.view import Incarnation, MembershipConfig
-from ordercast.wire.checks import is_valid_outside
 from ordercast.wire.codec import Codec, Malformed
 from ordercast.wire.control import CONTROL
 from ordercast.wire.datagram import (
@@ -49,6 +48,7 @@ from ordercast.wire.datagram import (
 )
 from ordercast.wire.outside import Outside
 from ordercast.wire.seal import Seal, seal_for
+from ordercast.wire.unit_validation import is_valid_outside
 
 if TYPE_CHECKING:
     from ordercast.live.host.durable.member_log import MemberLog

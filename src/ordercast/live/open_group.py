@@ -28,7 +28,7 @@ from ordercast.live.transport.addresses import Address, members_of, seen_from
 from ordercast.live.transport.endpoint import Endpoint
 from ordercast.live.transport.sockets import AddressInUseError, enable_multicast_sending, open_multicast, open_socket
 from ordercast.live.transport.transport import Transport
-from ordercast.live.waiting import describe_missing, describe_rejections, notify_if_slow
+from ordercast.live.why_not_open import describe_missing, describe_rejections, notify_if_slow
 from ordercast.model.config import SECOND, Rules
 from ordercast.model.errors import ConfigError, JoinError
 from ordercast.protocols.membership.units import CONTROL_UNITS

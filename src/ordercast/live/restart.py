@@ -12,7 +12,7 @@ from ordercast.live.host.group_terms import read_terms
 from ordercast.live.join_options import JoinOptions
 from ordercast.live.local_groups import contacts_of
 from ordercast.live.transport.addresses import Address, address_of, seen_from
-from ordercast.live.waiting import notify_if_slow
+from ordercast.live.why_not_open import notify_if_slow
 from ordercast.model.config import SECOND
 from ordercast.model.errors import ConfigError, JoinError
 from ordercast.wire.seal import seal_for

@@ -16,8 +16,8 @@ from typing import ClassVar, Protocol
 import msgspec
 
 from ordercast.model.config import GroupConfig
+from ordercast.model.declared_state import Snapshot
 from ordercast.model.runs import Channel
-from ordercast.model.state import Snapshot
 from ordercast.model.units import Packet, Unit
 
 

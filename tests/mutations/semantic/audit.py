@@ -6,9 +6,9 @@ from typing import Any
 
 from ordercast.audit import completeness, levels, membership, order, priorities, records, reference, run_rows, views
 from ordercast.audit import virtual_synchrony as synchrony
-from ordercast.audit.epochs import Epoch
 from ordercast.audit.logs import Moment, RunLogs, Sent
 from ordercast.audit.verdict import Verdict
+from ordercast.audit.view_epochs import Epoch
 from ordercast.audit.violations import Message
 from ordercast.model.nodes import everybody
 from tests.mutations.mutation import Mutants, replace, wrap

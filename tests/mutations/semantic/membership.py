@@ -16,7 +16,7 @@ from ordercast.protocols.membership.events import InstallView
 from ordercast.protocols.membership.installer import Installer
 from ordercast.protocols.membership.joiner import Joiner
 from ordercast.protocols.membership.leaving import Leaving
-from ordercast.protocols.membership.machine import Member
+from ordercast.protocols.membership.machine import MembershipMachine
 from ordercast.protocols.membership.node_outputs import NodeOutputs
 from ordercast.protocols.membership.node_packets import NodePackets
 from ordercast.protocols.membership.retirement import Retirement
@@ -33,10 +33,10 @@ Method = Callable[..., Any]
 
 @MUTANTS.add("who has promised goes on in its epoch (V1)")
 def _goes_on_after_promising() -> None:
-    def passes(self: Member, event: Any, out: list[Any]) -> None:
+    def passes(self: MembershipMachine, event: Any, out: list[Any]) -> None:
         out += self.epoch.machine.handle(event)
 
-    replace(Member, "_pass_to_epoch", passes)
+    replace(MembershipMachine, "_pass_to_epoch", passes)
 
 
 @MUTANTS.add("any number of members is a quorum (V2)", "protocols.membership.view")

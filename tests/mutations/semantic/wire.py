@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from ordercast.model.errors import ConfigError
-from ordercast.wire import checks, datagram, keys
+from ordercast.wire import datagram, keys, unit_validation
 from ordercast.wire.authentication import AuthenticatedSeal
 from ordercast.wire.codec import Codec
 from ordercast.wire.datagram import HEADER, Rejection
@@ -116,17 +116,17 @@ def _raises_what_the_decoder_raises() -> None:
     replace(Codec, "decode", lambda self, record: self._decode(record))
 
 
-@MUTANTS.add("a set may hold nodes that are not members", "wire.checks")
+@MUTANTS.add("a set may hold nodes that are not members", "wire.unit_validation")
 def _takes_strangers_in_sets() -> None:
-    replace(checks, "_is_set", lambda mask, _: mask >= 0)
+    replace(unit_validation, "_is_set", lambda mask, _: mask >= 0)
 
 
-@MUTANTS.add("vectors may have any length", "wire.checks")
+@MUTANTS.add("vectors may have any length", "wire.unit_validation")
 def _takes_vectors_of_any_length() -> None:
-    replace(checks, "_vector", lambda values, _: all(value >= 0 for value in values))
+    replace(unit_validation, "_vector", lambda values, _: all(value >= 0 for value in values))
 
 
-@MUTANTS.add("messages may be longer than their packet", "wire.checks")
+@MUTANTS.add("messages may be longer than their packet", "wire.unit_validation")
 def _takes_lengths_beyond_the_payload() -> None:
     def around(check: Method) -> Method:
         def changed(packet: Any, nodes: int) -> Any:
@@ -135,7 +135,7 @@ def _takes_lengths_beyond_the_payload() -> None:
 
         return changed
 
-    wrap(checks, "_packet", around)
+    wrap(unit_validation, "_packet", around)
 
 
 @MUTANTS.add("tables grow without bound", "wire.lru_map")

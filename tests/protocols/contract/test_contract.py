@@ -21,6 +21,7 @@ from ordercast.model.config import (
     SequencerConfig,
     SequencerReadings,
 )
+from ordercast.model.declared_state import DeclaredState, declared_names
 from ordercast.model.errors import LocalProtocolError
 from ordercast.model.machine import (
     Abort,
@@ -43,7 +44,6 @@ from ordercast.model.machine import (
 )
 from ordercast.model.nodes import everybody
 from ordercast.model.runs import Channel
-from ordercast.model.state import DeclaredState, declared_names
 from ordercast.model.units import Unit
 from ordercast.protocols.registry import PROTOCOLS, machine_class
 from tests.protocols.contract.group import Group, Watch

@@ -44,7 +44,7 @@ from ordercast.protocols.membership.events import (
     Unblocked,
 )
 from ordercast.protocols.membership.joiner import Joined, Joiner, Refused
-from ordercast.protocols.membership.machine import Member
+from ordercast.protocols.membership.machine import MembershipMachine
 from ordercast.protocols.membership.order import Order
 from ordercast.protocols.membership.units import CONTROL_UNITS, OUTSIDE_UNITS
 from ordercast.protocols.membership.view import GroupView, Incarnation, MembershipConfig, NextView, founding_view
@@ -70,7 +70,7 @@ class Process:
     """One incarnation of a name."""
 
     me: Incarnation
-    member: Member | None = None
+    member: MembershipMachine | None = None
     joiner: Joiner | None = None
     timers: dict[str, int] = field(default_factory=dict)
     log: Log = field(default_factory=list)
@@ -102,7 +102,7 @@ class Group:
         seed: object,
         *,
         settings: MembershipConfig = SETTINGS,
-        member: type[Member] = Member,
+        member: type[MembershipMachine] = MembershipMachine,
         is_total: bool = True,
         resilience: int = 8,
         config: GroupConfig | None = None,

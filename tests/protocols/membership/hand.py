@@ -21,7 +21,7 @@ from ordercast.protocols.membership.events import (
     Unblocked,
     Withdrawn,
 )
-from ordercast.protocols.membership.machine import Member
+from ordercast.protocols.membership.machine import MembershipMachine
 from ordercast.protocols.membership.order import Order
 from ordercast.protocols.membership.units import Accept, Apply, Flush, Install, Propose, Report, Welcome
 from ordercast.protocols.membership.view import (
@@ -57,7 +57,7 @@ def sent(outputs: list[Any], kind: type) -> list[Any]:
     ]
 
 
-def apply_of(applicant: int | Incarnation, to: Member, **fields: Any) -> Apply:
+def apply_of(applicant: int | Incarnation, to: MembershipMachine, **fields: Any) -> Apply:
     """An application of one that has reached everybody."""
     me = person(applicant) if isinstance(applicant, int) else applicant
     values: dict[str, Any] = {
@@ -80,7 +80,7 @@ class Hand:
         fields = {name: getattr(SETTINGS, name) for name in SETTINGS.__struct_fields__}
         self.settings = MembershipConfig(**{**fields, **settings})
         self.view = founding_view(tuple(map(person, range(count))), b"founding")
-        self.members: dict[int, Member] = {}
+        self.members: dict[int, MembershipMachine] = {}
         self.sent: list[tuple[bytes, int, int | None, Any]] = []
         """Tag, number of the sender, place of the receiver, unit."""
         self.outside: list[tuple[str, Any]] = []
@@ -89,9 +89,9 @@ class Hand:
         self.last: list[Any] = []
         self.channel: dict[bytes, int] = {}
         for number in range(count):
-            self.add(number, Member(person(number), self.view, order, self.config, self.settings, group="g"))
+            self.add(number, MembershipMachine(person(number), self.view, order, self.config, self.settings, group="g"))
 
-    def add(self, number: int, member: Member) -> None:
+    def add(self, number: int, member: MembershipMachine) -> None:
         self.members[number], self.told[number], self.views[number] = member, [], []
         self.give(number, Begin())
 
@@ -100,7 +100,9 @@ class Hand:
         unit = next(
             unit for _, unit in reversed(self.outside) if isinstance(unit, Welcome) and unit.incarnation == number
         )
-        self.add(number, Member.joins(person(number), unit, self.order, self.config, self.settings, group="g"))
+        self.add(
+            number, MembershipMachine.joins(person(number), unit, self.order, self.config, self.settings, group="g")
+        )
 
     def give(self, number: int, event: Any) -> list[Any]:
         member = self.members[number]

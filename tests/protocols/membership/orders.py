@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
 from ordercast.model.config import GroupConfig
+from ordercast.model.declared_state import DeclaredState
 from ordercast.model.machine import (
     Deliver,
     Echo,
@@ -23,7 +24,6 @@ from ordercast.model.machine import (
 )
 from ordercast.model.nodes import members
 from ordercast.model.runs import Channel
-from ordercast.model.state import DeclaredState
 from ordercast.model.units import DataUnit, Packet, Unit
 from ordercast.protocols.membership.epoch import Cut, EpochReport, Flush, highest, is_below, lowest
 from ordercast.protocols.membership.order import Order

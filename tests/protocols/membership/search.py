@@ -1,4 +1,4 @@
-"""A breadth-first search of all that a small group of members can do, over the real `Member`.
+"""A breadth-first search of all that a small group of members can do, over the real `MembershipMachine`.
 
 Units are never taken off the network: loss, delay, duplication and reordering are included. Nobody ever has to act:
 crashes are included. Any member may begin a ballot at any moment: wrong suspicions are included. A coordinator chooses
@@ -28,7 +28,7 @@ from ordercast.protocols.membership.events import (
     SendOutside,
     StateLoaded,
 )
-from ordercast.protocols.membership.machine import Member
+from ordercast.protocols.membership.machine import MembershipMachine
 from ordercast.protocols.membership.order import Order
 from ordercast.protocols.membership.units import (
     Accept,
@@ -116,7 +116,7 @@ class Search:
         joiners: int = 0,
         leavers: tuple[int, ...] = (),
         views: int = 1,
-        kind: type[Member] = Member,
+        kind: type[MembershipMachine] = MembershipMachine,
     ) -> None:
         """`views`: ballots are begun only in views below this number; `coordinators`: who begins any."""
         self.order, self.texts, self.ballots, self.leavers, self.views = order, texts, ballots, leavers, views
@@ -132,7 +132,7 @@ class Search:
         self.logs = Interned()
         self.cache: dict[Any, tuple[int, tuple[int, ...], tuple[Any, ...]]] = {}
         self.facts: dict[int, Any] = {}
-        self.objects: list[Member | None] = []
+        self.objects: list[MembershipMachine | None] = []
         first: list[int] = []
         for me in self.people:
             if me.number < founders:
@@ -199,7 +199,7 @@ class Search:
         return self.states.number(member.snapshot()), tuple(sent), tuple(told)
 
     @staticmethod
-    def _forget_times(member: Member) -> None:
+    def _forget_times(member: MembershipMachine) -> None:
         """What only decides when something is repeated, and nothing else, is no part of the state here."""
         member.acceptor.reached = member.installer.entered = member.installer.rounds = 0
         member.installer.installs = member.coordinator.guided = False
@@ -239,7 +239,7 @@ class Search:
         raise AssertionError("a snapshot has the current view")
 
     @staticmethod
-    def _may_choose(member: Member) -> bool:
+    def _may_choose(member: MembershipMachine) -> bool:
         coordinator = member.coordinator
         if not coordinator.is_active or coordinator.proposed is not None or member.acceptor.proposal is not None:
             return False

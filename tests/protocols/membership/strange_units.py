@@ -10,7 +10,7 @@ from ordercast.model.nodes import members
 from ordercast.protocols.membership.epoch import Cut
 from ordercast.protocols.membership.events import ReceiveControl, ReceiveOutside
 from ordercast.protocols.membership.joiner import Joiner
-from ordercast.protocols.membership.machine import Member
+from ordercast.protocols.membership.machine import MembershipMachine
 from ordercast.protocols.membership.units import (
     Accept,
     Answer,
@@ -84,11 +84,11 @@ class Strange:
             if event is not None:
                 self.given += 1
                 machine.handle(event)
-            if isinstance(machine, Member) and self.chance.random() < 0.5:
+            if isinstance(machine, MembershipMachine) and self.chance.random() < 0.5:
                 machine.handle(TimerFired(f"view.{self.chance.choice(TIMERS)}"))
         machine.restore(before)
 
-    def event_for(self, machine: Member | Joiner) -> Any:
+    def event_for(self, machine: MembershipMachine | Joiner) -> Any:
         """What the host of this machine would hand to it, if it can be decoded."""
         if isinstance(machine, Joiner) or (self.outside and self.chance.random() < 0.2):
             unit = self.changed(self.chance.choice(self.outside), Outside)
@@ -105,7 +105,7 @@ class Strange:
             unit = msgspec.structs.replace(unit, view=machine.current.view.number)
         return ReceiveControl(unit)
 
-    def lie_to(self, member: Member) -> Any:
+    def lie_to(self, member: MembershipMachine) -> Any:
         """A unit that is well made, with a cut or a report that cannot be, or lists that lie."""
         chance, current = self.chance, member.current
         number, size = current.view.number, current.size
@@ -123,7 +123,7 @@ class Strange:
         flags = chance.random() < 0.3, chance.random() < 0.7
         return Report(number, source, asked, accepted, *flags, self.perturbed(report))
 
-    def value_for(self, member: Member, cut: Cut) -> NextView:
+    def value_for(self, member: MembershipMachine, cut: Cut) -> NextView:
         chance, view = self.chance, member.current.view
         heard = chance.getrandbits(len(view.members)) | chance.getrandbits(len(view.members))
         stay = heard & (chance.getrandbits(len(view.members)) | 1 << member.current.place)

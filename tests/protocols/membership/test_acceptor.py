@@ -5,7 +5,7 @@ from typing import Any
 from ordercast.model.machine import Discard, Drained, GiveUp, Receive, SetTimer, TimerFired
 from ordercast.protocols.membership.epoch import Cut, EpochReport
 from ordercast.protocols.membership.events import ReceiveControl, ReceiveOutside, SendControl
-from ordercast.protocols.membership.machine import Member
+from ordercast.protocols.membership.machine import MembershipMachine
 from ordercast.protocols.membership.units import Accept, Find, Flush, Found, Overruled, Propose, Report
 from ordercast.protocols.membership.view import NextView, founding_view
 from tests.protocols.membership.group import Group, disturb
@@ -88,12 +88,12 @@ def test_who_is_excluded_without_knowing_the_view_still_votes() -> None:
     assert hand.members[0].current.view.number == 1
 
 
-class Restored(Member):
+class Restored(MembershipMachine):
     """Each input is also given to a twin that is restored before it; the twin knows nothing else."""
 
     def handle(self, event: Any) -> list[Any]:
         before, me = self.snapshot(), self.current.me
-        twin = Member(
+        twin = MembershipMachine(
             *(me, founding_view((me,), b"founding"), self.epoch.order, self.epoch.config, self.current.settings),
             group="g",
             contacts=self.blocking.contacts,

@@ -9,7 +9,7 @@ import pytest
 
 from ordercast.model.machine import Receive, TimerFired
 from ordercast.protocols.membership.events import InstallView, StateLoaded
-from ordercast.protocols.membership.machine import Member
+from ordercast.protocols.membership.machine import MembershipMachine
 from ordercast.protocols.membership.order import order_of
 from ordercast.protocols.membership.units import (
     Accept,
@@ -103,7 +103,7 @@ def test_v5_a_new_incarnation_is_nobody_in_the_view() -> None:
     again = Incarnation("n0", 99, "address 0")
     assert hand.view.place_of(again) is None
     with pytest.raises(AssertionError, match="no member"):
-        Member(again, hand.view, hand.order, hand.config, hand.settings)
+        MembershipMachine(again, hand.view, hand.order, hand.config, hand.settings)
     hand.apply(again, 1)
     assert hand.members[1].current.view.place_of(again) is None
     assert not any(isinstance(unit, Welcome) for _, unit in hand.outside)

@@ -29,7 +29,7 @@ from ordercast.protocols.sequencer.flush import SequencerFlush
 from ordercast.protocols.spo.flush import SpoFlush
 from ordercast.protocols.st.flush import StFlush
 from ordercast.protocols.to.flush import ToFlush
-from ordercast.wire.checks import is_valid_in_view, is_valid_outside
+from ordercast.wire.unit_validation import is_valid_in_view, is_valid_outside
 from tests.protocols.membership.group import Group, disturb
 from tests.protocols.membership.hand import Hand, person
 from tests.protocols.membership.strange_units import Strange

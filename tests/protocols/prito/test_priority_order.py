@@ -3,8 +3,8 @@
 from typing import Any
 
 from ordercast.model.config import GroupConfig, PriorityConfig
+from ordercast.model.declared_state import declared_names
 from ordercast.model.machine import Deliver, Output
-from ordercast.model.state import declared_names
 from ordercast.model.units import Packet
 from ordercast.protocols.prito.delivery import PriorityOrder
 from ordercast.protocols.prito.units import RunMarker

@@ -4,8 +4,8 @@ from random import Random
 
 import pytest
 
+from ordercast.model.declared_state import DeclaredState
 from ordercast.model.machine import Abort
-from ordercast.model.state import DeclaredState
 from ordercast.model.units import Unit
 from ordercast.protocols.sequencer.units import (
     Accept,

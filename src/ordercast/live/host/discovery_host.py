@@ -16,17 +16,17 @@ from ordercast.live.session.events import Begin, SessionConfig
 from ordercast.live.transport.addresses import Address, address_of, reachable, require_member_name
 from ordercast.live.transport.endpoint import Endpoint
 from ordercast.live.transport.unit_addresses import has_addresses
-from ordercast.live.waiting import describe_missing, describe_rejections
+from ordercast.live.why_not_open import describe_missing, describe_rejections
 from ordercast.model.config import SECOND
 from ordercast.model.errors import ConfigError, JoinError
 from ordercast.model.machine import CancelTimer, SetTimer, TimerFired
 from ordercast.protocols.membership import units as membership_units
-from ordercast.wire.checks import is_valid_outside
 from ordercast.wire.codec import Codec, Malformed
 from ordercast.wire.control import Hello, HelloRejection
 from ordercast.wire.datagram import HANDSHAKE, UNKNOWN, Rejection, pack_records, unpack_records
 from ordercast.wire.outside import Outside
 from ordercast.wire.seal import Seal
+from ordercast.wire.unit_validation import is_valid_outside
 
 _ALL = "all"  # who listen at the multicast address are asked at once
 _SETTLED = 0.15

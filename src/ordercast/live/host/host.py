@@ -62,7 +62,7 @@ from ordercast.protocols.membership.events import (
     Unheard,
     Withdrawn,
 )
-from ordercast.protocols.membership.machine import Member, Phase
+from ordercast.protocols.membership.machine import MembershipMachine, Phase
 from ordercast.protocols.membership.units import Accept, Found, Propose, Report, Welcome
 from ordercast.protocols.membership.view import GroupView, NextView, heard_members
 
@@ -124,7 +124,7 @@ class Host:
 
     def __init__(  # noqa: PLR0913 (what it connects)
         self,
-        member: Member,
+        member: MembershipMachine,
         *,
         highest_level: Level,
         outbox: Outbox,

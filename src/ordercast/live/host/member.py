@@ -22,6 +22,7 @@ from msgspec.structs import replace
 
 from ordercast.live.durability import DurableWaiters
 from ordercast.live.events import Excluded, View
+from ordercast.live.host.application_state import MemberState, StateOptions
 from ordercast.live.host.arrivals import Arrivals
 from ordercast.live.host.batching import Outbox
 from ordercast.live.host.busy_polling import BusyPolling
@@ -33,7 +34,6 @@ from ordercast.live.host.host import Host
 from ordercast.live.host.inbox import Inbox
 from ordercast.live.host.leaving import Leaving
 from ordercast.live.host.member_addresses import MemberAddresses, RelayOption
-from ordercast.live.host.member_state import MemberState, StateOptions
 from ordercast.live.host.membership import Membership, joined_nodes, log_view, places_of, told
 from ordercast.live.host.parameters import HIGHEST_LEVEL, Parameters, congestion_control, gathering_time, longest_wait
 from ordercast.live.host.partial_messages import PartialsExchange
@@ -350,7 +350,7 @@ class Member:
             view = replace(view, number=self._plan.number)
             opened_with = View(number=view.number, position=self._plan.position, members=names, joined=names, why=_ANEW)
             self.joined_view = opened_with
-        member = membership.Member(
+        member = membership.MembershipMachine(
             *(founders[self.me], view, order_of(parameters.protocol), config),
             membership_config(parameters, self.session.round_trips.typical()),
             group=self.group,
@@ -377,7 +377,7 @@ class Member:
             self.log.terms = terms.encoded()
             self._answer_restarts(self.log, me)
         view, parameters = welcome.view, self.parameters
-        member = membership.Member.joins(
+        member = membership.MembershipMachine.joins(
             *(me, welcome, order_of(parameters.protocol), self._configured(round_trip)),
             membership_config(parameters, round_trip),
             group=self.group,
@@ -398,7 +398,7 @@ class Member:
         self._timing, self._max_hold = config.timing, longest_wait(config.timing.guard)
         return config
 
-    def _start(self, member: membership.Member, names: Sequence[str]) -> None:
+    def _start(self, member: membership.MembershipMachine, names: Sequence[str]) -> None:
         """The machine of a member and what runs it. Outbox, inbox and counters are this process's, and stay."""
         self._enter_view(member.current.view, member.current.place, member.machine.needs)
         self.host = Host(

@@ -3,13 +3,13 @@
 import asyncio
 from typing import TYPE_CHECKING, Protocol
 
+from ordercast.live.host.application_state import MemberState
 from ordercast.live.host.batching import Outbox
 from ordercast.live.host.congestion import CongestionControl
 from ordercast.live.host.flow_control import FlowControl
-from ordercast.live.host.health import HealthLog
 from ordercast.live.host.host import Host
-from ordercast.live.host.member_state import MemberState
 from ordercast.live.host.membership import Membership
+from ordercast.live.host.operator_warnings import HealthLog
 from ordercast.live.host.parameters import Parameters
 from ordercast.live.host.unit_counts import UnitCounts
 from ordercast.live.logs import GroupLogs

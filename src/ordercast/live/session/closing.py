@@ -7,8 +7,8 @@ rest then stays at rest (DONE). When all have reported that, nobody needs anybod
 
 from collections.abc import Mapping
 
+from ordercast.model.declared_state import DeclaredState
 from ordercast.model.nodes import mask_of, members
-from ordercast.model.state import DeclaredState
 from ordercast.wire.control import Stage
 
 

@@ -19,8 +19,8 @@ import msgspec
 
 from ordercast.live.session.events import Begin, SessionConfig
 from ordercast.model.config import SECOND, require
+from ordercast.model.declared_state import DeclaredState
 from ordercast.model.machine import CancelTimer, SetTimer, TimerFired
-from ordercast.model.state import DeclaredState
 from ordercast.protocols.shared.jitter import spread
 from ordercast.wire.control import MAX_HEARD, MAX_MEMBERS, MAX_NAME_LENGTH, Hello, HelloRejection, Known, truncated
 

@@ -26,8 +26,8 @@ from msgspec.structs import replace
 from ordercast.live.session.events import Opened, Output, SendControl, SessionConfig
 from ordercast.live.session.parameter_comparison import advice, difference, name_at
 from ordercast.model.config import ConfigValue, require
+from ordercast.model.declared_state import DeclaredState
 from ordercast.model.machine import SetTimer
-from ordercast.model.state import DeclaredState
 from ordercast.protocols.shared.jitter import spread
 from ordercast.wire.control import Join, LastJoin, Refuse, truncated
 

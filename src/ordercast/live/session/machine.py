@@ -38,9 +38,9 @@ from ordercast.live.session.events import (
 )
 from ordercast.live.session.handshake import Handshake, Identity
 from ordercast.model.config import SECOND, require
+from ordercast.model.declared_state import DeclaredState
 from ordercast.model.machine import CancelTimer, SetTimer, TimerFired
 from ordercast.model.nodes import mask_of, members
-from ordercast.model.state import DeclaredState
 from ordercast.protocols.shared.jitter import spread
 from ordercast.wire.control import IN_SESSION, AbortNotice, Control, Heartbeat, Join, Refuse, Stage, truncated
 

@@ -33,7 +33,6 @@ from ordercast.protocols.membership.units import (
     OutsideUnit,
 )
 from ordercast.protocols.membership.view import GroupView
-from ordercast.wire.checks import is_valid, is_valid_in_view, is_valid_outside
 from ordercast.wire.codec import Codec, Malformed
 from ordercast.wire.control import IN_SESSION, Control, LinkAcknowledgment, Restarting
 from ordercast.wire.datagram import (
@@ -56,6 +55,7 @@ from ordercast.wire.datagram import (
 from ordercast.wire.keys import GroupKeys
 from ordercast.wire.outside import Outside
 from ordercast.wire.seal import Seal
+from ordercast.wire.unit_validation import is_valid, is_valid_in_view, is_valid_outside
 
 
 class Transport:

@@ -9,8 +9,8 @@
 
 from typing import Final
 
+from ordercast.model.declared_state import DeclaredState
 from ordercast.model.machine import Discard, Stopped
-from ordercast.model.state import DeclaredState
 from ordercast.model.units import Packet
 from ordercast.protocols.membership.current import Current
 from ordercast.protocols.membership.epoch import Cut, EpochReport

@@ -14,9 +14,9 @@ from typing import Final
 
 import msgspec
 
+from ordercast.model.declared_state import DeclaredState
 from ordercast.model.machine import Discard
 from ordercast.model.nodes import members
-from ordercast.model.state import DeclaredState
 from ordercast.protocols.membership.choice import admitted
 from ordercast.protocols.membership.current import Current
 from ordercast.protocols.membership.events import MemberOutput, SendOutside

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Final
 from msgspec.structs import replace
 
 from ordercast.model.config import MILLISECOND, GroupConfig, Timing
+from ordercast.model.declared_state import DeclaredState
 from ordercast.model.machine import (
     Abort,
     Depart,
@@ -31,7 +32,6 @@ from ordercast.model.machine import (
 )
 from ordercast.model.nodes import everybody, mask_of, name_of, renamed
 from ordercast.model.runs import Channel
-from ordercast.model.state import DeclaredState
 from ordercast.model.units import Unit
 from ordercast.protocols.membership.events import (
     Begin,
@@ -44,7 +44,7 @@ from ordercast.protocols.membership.events import (
     ReceiveOutside,
 )
 from ordercast.protocols.membership.joiner import Joined, Joiner, Refused
-from ordercast.protocols.membership.machine import Member, Phase
+from ordercast.protocols.membership.machine import MembershipMachine, Phase
 from ordercast.protocols.membership.node_outputs import NodeOutputs
 from ordercast.protocols.membership.node_packets import NodePackets, nodes_of
 from ordercast.protocols.membership.order import Order, order_of
@@ -90,7 +90,7 @@ class ByNode(DeclaredState):
     config: Final[GroupConfig]
     person: Final[Incarnation]
 
-    member: Member
+    member: MembershipMachine
     joiner: Joiner
     is_member: bool  # otherwise it joins
     outputs: NodeOutputs
@@ -108,7 +108,9 @@ class ByNode(DeclaredState):
         self.person = self._person(me)
         self.is_member = me in founders
         view = founding_view(tuple(map(self._person, founders)) if self.is_member else (self.person,), b"founding")
-        self.member = Member(self.person, view, self.order, config, self.settings, contacts=_addresses(config, me))
+        self.member = MembershipMachine(
+            self.person, view, self.order, config, self.settings, contacts=_addresses(config, me)
+        )
         self.joiner = Joiner(self.person, "", _addresses(config, me), me << 32, self.settings)
         packets = NodePackets(view, config.nodes if self.order.to_all else None)
         self.outputs = NodeOutputs(me, packets, self.member.current.place)
@@ -257,7 +259,7 @@ class ByNode(DeclaredState):
         return self.member.phase is not Phase.MEMBER
 
     def _join(self, output: Joined, out: list[Output]) -> None:
-        self.member = Member.joins(
+        self.member = MembershipMachine.joins(
             *(self.person, output.welcome, self.order, self.config, self.settings),
             contacts=_addresses(self.config, self.me),
         )

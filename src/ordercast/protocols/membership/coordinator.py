@@ -13,9 +13,9 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
+from ordercast.model.declared_state import DeclaredState
 from ordercast.model.machine import Discard
 from ordercast.model.nodes import mask_of, members
-from ordercast.model.state import DeclaredState
 from ordercast.protocols.membership.acceptor import Acceptor
 from ordercast.protocols.membership.choice import accepted_before, choose
 from ordercast.protocols.membership.current import Current

@@ -2,8 +2,8 @@
 
 from typing import Final
 
+from ordercast.model.declared_state import DeclaredState
 from ordercast.model.machine import CancelTimer, SetTimer
-from ordercast.model.state import DeclaredState
 from ordercast.protocols.membership.events import MemberOutput, SendControl
 from ordercast.protocols.membership.units import MAX_DEPARTED, ControlUnit
 from ordercast.protocols.membership.view import (

@@ -16,8 +16,8 @@ from typing import Final
 import msgspec
 
 from ordercast.model.config import SECOND, ConfigValue, require
+from ordercast.model.declared_state import DeclaredState
 from ordercast.model.nodes import members
-from ordercast.model.state import DeclaredState
 
 HEARTBEATS_PER_TIMEOUT = 12
 """Heartbeats that must all be lost, and the answers to as many questions, before a member is suspected."""

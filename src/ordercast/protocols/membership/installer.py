@@ -7,9 +7,9 @@
 
 from typing import Final
 
+from ordercast.model.declared_state import DeclaredState
 from ordercast.model.machine import Discard
 from ordercast.model.nodes import members
-from ordercast.model.state import DeclaredState
 from ordercast.protocols.membership.applicants import Applicants
 from ordercast.protocols.membership.current import Current
 from ordercast.protocols.membership.events import MemberOutput, SendControl, SendOutside

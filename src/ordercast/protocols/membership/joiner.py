@@ -11,9 +11,9 @@ from typing import Final
 
 import msgspec
 
+from ordercast.model.declared_state import DeclaredState
 from ordercast.model.machine import CancelTimer, Discard, SetTimer, TimerFired
 from ordercast.model.nodes import mask_of, members
-from ordercast.model.state import DeclaredState
 from ordercast.protocols.membership.applicants import Terms
 from ordercast.protocols.membership.events import MemberOutput, ReceiveOutside, SendOutside
 from ordercast.protocols.membership.units import Answer, Apply, Find, Found, Welcome, problem_of_outside

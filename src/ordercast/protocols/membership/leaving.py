@@ -5,7 +5,7 @@
 
 from typing import Final
 
-from ordercast.model.state import DeclaredState
+from ordercast.model.declared_state import DeclaredState
 from ordercast.protocols.membership.acceptor import Acceptor
 from ordercast.protocols.membership.coordinator import Coordinator
 from ordercast.protocols.membership.current import Current

@@ -26,9 +26,9 @@ While `is_direct` is True a host may give the epoch's inputs to `epoch.machine` 
 from typing import Final
 
 from ordercast.model.config import GroupConfig
+from ordercast.model.declared_state import DeclaredState, Snapshot
 from ordercast.model.errors import LocalProtocolError
 from ordercast.model.machine import Discard, Drained, GiveUp, Machine, Receive, Submit, Suspect, TimerFired
-from ordercast.model.state import DeclaredState, Snapshot
 from ordercast.protocols.membership.acceptor import Acceptor
 from ordercast.protocols.membership.admission import Admission
 from ordercast.protocols.membership.applicants import Applicants, Terms
@@ -57,10 +57,10 @@ from ordercast.protocols.membership.units import Apply, Find, Found, Welcome, pr
 from ordercast.protocols.membership.view import MAX_WHY, GroupView, Incarnation, MembershipConfig, NextView
 from ordercast.protocols.membership.view_change import ViewChange
 
-__all__ = ["Member", "Phase"]
+__all__ = ["MembershipMachine", "Phase"]
 
 
-class Member(DeclaredState):
+class MembershipMachine(DeclaredState):
     """One member."""
 
     epoch: Final[Epoch]
@@ -135,7 +135,7 @@ class Member(DeclaredState):
         group: str = "",
         terms: Terms = (),
         contacts: tuple[str, ...] = (),
-    ) -> "Member":
+    ) -> "MembershipMachine":
         """One that was welcomed (J6). It is given the state by the donors that the view names."""
         stateful = not settings.has_state
         member = cls(

@@ -2,6 +2,7 @@
 
 from typing import Any, Final
 
+from ordercast.model.declared_state import DeclaredState
 from ordercast.model.machine import (
     Abort,
     CancelTimer,
@@ -22,7 +23,6 @@ from ordercast.model.machine import (
     ViewInstalled,
 )
 from ordercast.model.nodes import mask_of, members
-from ordercast.model.state import DeclaredState
 from ordercast.model.units import DataUnit, Unit
 from ordercast.protocols.membership.current import Current
 from ordercast.protocols.membership.events import (
@@ -35,7 +35,7 @@ from ordercast.protocols.membership.events import (
     Unblocked,
     Withdrawn,
 )
-from ordercast.protocols.membership.machine import Member
+from ordercast.protocols.membership.machine import MembershipMachine
 from ordercast.protocols.membership.node_packets import NodePackets, node_at, nodes_of
 from ordercast.protocols.membership.units import CONTROL_UNITS, OUTSIDE_UNITS, ControlUnit
 from ordercast.protocols.membership.view import heard_members, view_after
@@ -56,7 +56,7 @@ class NodeOutputs(DeclaredState):
         self.me, self.packets, self.place = me, packets, place
         self.timers, self.stopped = set(), False
 
-    def tell(self, output: Any, member: Member, out: list[Output], *, by_view: bool) -> None:
+    def tell(self, output: Any, member: MembershipMachine, out: list[Output], *, by_view: bool) -> None:
         """One output of the member, or of the joiner. `by_view`: what is reached is, because the view ends."""
         if isinstance(output, Send):
             self._send(output, out)
@@ -134,7 +134,7 @@ class NodeOutputs(DeclaredState):
         nodes, heard_nodes = nodes_of(output.view), mask_of(number for number, _ in heard)
         out.append(ViewInstalled(output.view.number, mask_of(nodes), output.why, heard_nodes, nodes))
 
-    def _end(self, output: Excluded | LeftGroup, member: Member, out: list[Output]) -> None:
+    def _end(self, output: Excluded | LeftGroup, member: MembershipMachine, out: list[Output]) -> None:
         """It tells the view without this node, if that is known; it goes on answering."""
         self._cancel_timers(out)
         last = member.last

@@ -9,6 +9,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from ordercast.model.declared_state import DeclaredState
 from ordercast.model.machine import (
     Deliver,
     Level,
@@ -19,7 +20,6 @@ from ordercast.model.machine import (
     Renumbered,
 )
 from ordercast.model.nodes import everybody, mask_of, members
-from ordercast.model.state import DeclaredState
 from ordercast.model.units import Packet
 from ordercast.protocols.membership.view import GroupView
 

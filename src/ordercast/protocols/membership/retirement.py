@@ -7,8 +7,8 @@
 from enum import Enum
 from typing import Final
 
+from ordercast.model.declared_state import DeclaredState
 from ordercast.model.machine import Discard, Submit
-from ordercast.model.state import DeclaredState
 from ordercast.protocols.membership.acceptor import Acceptor
 from ordercast.protocols.membership.current import Current
 from ordercast.protocols.membership.events import Excluded, LeftGroup, MemberOutput, Retired

@@ -7,10 +7,10 @@ to join: a member that has failed unnoticed would keep that one out.
 
 from typing import Final
 
+from ordercast.model.declared_state import DeclaredState
 from ordercast.model.machine import Output, SetTimer
 from ordercast.model.nodes import members
-from ordercast.model.state import DeclaredState
-from ordercast.protocols.membership.machine import Member
+from ordercast.protocols.membership.machine import MembershipMachine
 
 BEATS = 4
 """Beats without a word after which a member is suspected; after one it is probed. Few, for searches."""
@@ -40,13 +40,13 @@ class SilenceDetector(DeclaredState):
         """Somebody wants to join."""
         self.asking = 2 * self.beats if self.beats > BEATS else 0
 
-    def begin_if_needed(self, member: Member, out: list[Output]) -> None:
+    def begin_if_needed(self, member: MembershipMachine, out: list[Output]) -> None:
         """Sets the timer if something is outstanding."""
         if not self.runs and self._is_needed(member):
             self.silent = {}
             self._set_timer(out)
 
-    def due(self, member: Member | None, out: list[Output]) -> tuple[tuple[int, ...], int]:
+    def due(self, member: MembershipMachine | None, out: list[Output]) -> tuple[tuple[int, ...], int]:
         """The timer has fired: who is to be probed, and who is suspected. `member`: None if it has not joined."""
         self.runs = False
         if member is None or not self._is_needed(member):
@@ -63,7 +63,7 @@ class SilenceDetector(DeclaredState):
         self._set_timer(out)
         return tuple(probed), suspects
 
-    def _is_needed(self, member: Member) -> bool:
+    def _is_needed(self, member: MembershipMachine) -> bool:
         can_fail = not member.stopped and len(member.current.view.members) > 1
         return (can_fail and self.asking > 0) or waits(member)
 
@@ -72,7 +72,7 @@ class SilenceDetector(DeclaredState):
         out.append(SetTimer("view.beat", self.beat))
 
 
-def waits(member: Member) -> bool:
+def waits(member: MembershipMachine) -> bool:
     """The epoch has something outstanding; who has stopped is cared for by its coordinator."""
     if member.stopped or len(member.current.view.members) == 1:
         return False

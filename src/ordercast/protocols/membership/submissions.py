@@ -7,8 +7,8 @@
 from collections import deque
 from typing import Final
 
+from ordercast.model.declared_state import DeclaredState
 from ordercast.model.machine import Level, Output, Reached, Submit
-from ordercast.model.state import DeclaredState
 from ordercast.protocols.membership.current import Current
 from ordercast.protocols.membership.events import MemberOutput, Withdrawn
 from ordercast.protocols.membership.order import Epoch

@@ -13,9 +13,9 @@ again. PO is therefore an SPO machine (`spo.machine`, with its papers and depart
 from typing import ClassVar
 
 from ordercast.model.config import GroupConfig
+from ordercast.model.declared_state import DeclaredState
 from ordercast.model.machine import Echo, Input, LogSizes, Output, Submit
 from ordercast.model.runs import Channel
-from ordercast.model.state import DeclaredState
 from ordercast.protocols.po.go_back_n import GoBackN
 from ordercast.protocols.shared.destinations import check_broadcast
 from ordercast.protocols.spo.machine import Spo

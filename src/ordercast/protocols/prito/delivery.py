@@ -13,8 +13,8 @@ from heapq import heappop, heappush
 from typing import ClassVar, Final
 
 from ordercast.model.config import GroupConfig
+from ordercast.model.declared_state import Unordered
 from ordercast.model.machine import Level, Output, Reached
-from ordercast.model.state import Unordered
 from ordercast.model.units import Packet
 from ordercast.protocols.prito.units import RunMarker
 from ordercast.protocols.to.delivery import Deliveries, DeliveryPolicy

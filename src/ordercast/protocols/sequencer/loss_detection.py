@@ -8,8 +8,8 @@ expires, and then by the need timer (`sender`).
 
 from typing import Final
 
+from ordercast.model.declared_state import DeclaredState
 from ordercast.model.machine import Output
-from ordercast.model.state import DeclaredState
 from ordercast.model.units import Packet
 from ordercast.protocols.sequencer.timers import Timers
 from ordercast.protocols.shared.gaps import missing_ranges

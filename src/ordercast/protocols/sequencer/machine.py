@@ -37,6 +37,7 @@ Not here: nodes that join or return, fragmentation of large messages, the networ
 from typing import ClassVar, Final, TypeGuard
 
 from ordercast.model.config import GroupConfig
+from ordercast.model.declared_state import DeclaredState
 from ordercast.model.machine import (
     Abort,
     CancelTimer,
@@ -56,7 +57,6 @@ from ordercast.model.machine import (
 )
 from ordercast.model.nodes import name_of, names_of
 from ordercast.model.runs import Channel
-from ordercast.model.state import DeclaredState
 from ordercast.model.units import Unit
 from ordercast.protocols.sequencer.orderer import Orderer
 from ordercast.protocols.sequencer.reception import Reception

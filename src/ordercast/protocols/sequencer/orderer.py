@@ -11,9 +11,9 @@ from enum import IntEnum
 from typing import Final
 
 from ordercast.model.config import GroupConfig
+from ordercast.model.declared_state import DeclaredState
 from ordercast.model.machine import Discard, Level, Output, Reached, Send
 from ordercast.model.nodes import members
-from ordercast.model.state import DeclaredState
 from ordercast.model.units import Packet, PacketId
 from ordercast.protocols.sequencer.loss_detection import MAX_COPIES
 from ordercast.protocols.sequencer.reception import Reception

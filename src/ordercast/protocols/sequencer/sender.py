@@ -8,8 +8,8 @@ sender's order. Every unit to the sequencer carries a cumulative acknowledgment.
 from typing import Final
 
 from ordercast.model.config import GroupConfig
+from ordercast.model.declared_state import DeclaredState
 from ordercast.model.machine import Discard, Output, Send
-from ordercast.model.state import DeclaredState
 from ordercast.model.units import Packet
 from ordercast.protocols.sequencer.loss_detection import Ranges
 from ordercast.protocols.sequencer.reception import Reception

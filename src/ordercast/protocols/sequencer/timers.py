@@ -8,8 +8,8 @@
 
 from typing import Final
 
+from ordercast.model.declared_state import DeclaredState
 from ordercast.model.machine import CancelTimer, Output, SetTimer
-from ordercast.model.state import DeclaredState
 from ordercast.protocols.shared.jitter import spread
 
 MAX_BACKOFF = 8

@@ -3,9 +3,9 @@
 from typing import Final
 
 from ordercast.model.config import GroupConfig
+from ordercast.model.declared_state import DeclaredState, Derived
 from ordercast.model.machine import Abort, Output
 from ordercast.model.nodes import everybody, members
-from ordercast.model.state import DeclaredState, Derived
 from ordercast.protocols.sequencer.units import NextView
 
 

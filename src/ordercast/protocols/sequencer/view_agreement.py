@@ -24,9 +24,9 @@ from collections.abc import Collection
 from typing import Final, Protocol
 
 from ordercast.model.config import GroupConfig
+from ordercast.model.declared_state import DeclaredState
 from ordercast.model.machine import Discard, Output, Send, Stopped
 from ordercast.model.nodes import mask_of, members, name_of
-from ordercast.model.state import DeclaredState
 from ordercast.model.units import Packet, Unit
 from ordercast.protocols.sequencer.loss_detection import MAX_COPIES, Ranges
 from ordercast.protocols.sequencer.timers import Timers

@@ -4,8 +4,8 @@ from collections import deque
 from typing import Final
 
 from ordercast.model.config import GroupConfig
+from ordercast.model.declared_state import DeclaredState
 from ordercast.model.machine import Submit
-from ordercast.model.state import DeclaredState
 from ordercast.model.units import Packet
 
 

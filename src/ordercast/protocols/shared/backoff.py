@@ -7,8 +7,8 @@ Repeating what may have been lost is a departure from the papers: see the lists 
 from typing import Final
 
 from ordercast.model.config import MILLISECOND
+from ordercast.model.declared_state import DeclaredState
 from ordercast.model.nodes import members
-from ordercast.model.state import DeclaredState
 
 MAX_FACTOR = 4
 """Intervals double while there is no progress, up to this multiple of their duration."""

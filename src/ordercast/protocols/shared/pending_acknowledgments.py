@@ -11,8 +11,8 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from ordercast.model.declared_state import DeclaredState, Derived
 from ordercast.model.nodes import members
-from ordercast.model.state import DeclaredState, Derived
 from ordercast.model.units import Packet
 
 UNBOUNDED = 1 << 62

@@ -4,8 +4,8 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Final
 
+from ordercast.model.declared_state import DeclaredState, Derived
 from ordercast.model.nodes import members
-from ordercast.model.state import DeclaredState, Derived
 from ordercast.model.units import Packet
 
 

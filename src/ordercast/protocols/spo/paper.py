@@ -25,6 +25,7 @@ from collections import deque
 from typing import ClassVar, Final
 
 from ordercast.model.config import GroupConfig, LossInference
+from ordercast.model.declared_state import DeclaredState
 from ordercast.model.machine import (
     CancelTimer,
     Deliver,
@@ -44,7 +45,6 @@ from ordercast.model.machine import (
 )
 from ordercast.model.nodes import mask_of, members, name_of, names_of
 from ordercast.model.runs import Channel
-from ordercast.model.state import DeclaredState
 from ordercast.model.units import Packet
 from ordercast.protocols.shared.destinations import check_subset
 from ordercast.protocols.spo.units import Data, RetransmitRequest, Status

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from typing import Final, Protocol
 
 from ordercast.model.config import GroupConfig
+from ordercast.model.declared_state import DeclaredState
 from ordercast.model.machine import Discard, Output
-from ordercast.model.state import DeclaredState
 from ordercast.model.units import Packet
 from ordercast.protocols.shared.backoff import next_factor
 from ordercast.protocols.shared.gaps import missing_ranges

@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Final
 
-from ordercast.model.state import DeclaredState
+from ordercast.model.declared_state import DeclaredState
 from ordercast.model.units import Packet
 from ordercast.protocols.shared.sending_log import SendingLog
 

@@ -11,10 +11,10 @@ from operator import lt
 from typing import ClassVar, Final
 
 from ordercast.model.config import GroupConfig
+from ordercast.model.declared_state import DeclaredState, Derived
 from ordercast.model.machine import Echo, LogSizes, Submit
 from ordercast.model.nodes import everybody, name_of, names_of
 from ordercast.model.runs import Channel
-from ordercast.model.state import DeclaredState, Derived
 from ordercast.protocols.shared.backoff import Backoff
 from ordercast.protocols.shared.pending_acknowledgments import UNBOUNDED, PendingAcknowledgments
 from ordercast.protocols.shared.sending_log import SendingLog

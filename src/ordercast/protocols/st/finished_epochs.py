@@ -6,7 +6,7 @@ A unit of a later epoch proves that its sender has finished the one before, and 
 from collections import deque
 from collections.abc import Iterable
 
-from ordercast.model.state import DeclaredState
+from ordercast.model.declared_state import DeclaredState
 from ordercast.model.units import Packet
 
 

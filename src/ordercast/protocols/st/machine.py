@@ -32,6 +32,7 @@ Not here: membership, group establishment, batching, the network.
 from typing import ClassVar
 
 from ordercast.model.config import GroupConfig
+from ordercast.model.declared_state import DeclaredState
 from ordercast.model.machine import (
     CancelTimer,
     Discard,
@@ -46,7 +47,6 @@ from ordercast.model.machine import (
 )
 from ordercast.model.nodes import names_of
 from ordercast.model.runs import Channel
-from ordercast.model.state import DeclaredState
 from ordercast.model.units import Unit
 from ordercast.protocols.shared.backoff import Backoff
 from ordercast.protocols.shared.reasons import GAP, INFERRED_LOSS

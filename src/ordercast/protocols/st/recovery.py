@@ -13,9 +13,9 @@ from collections import deque
 from typing import Final
 
 from ordercast.model.config import RecoveryPolicy
+from ordercast.model.declared_state import DeclaredState
 from ordercast.model.machine import Discard, Output, Reached, Resumed, Send, SetTimer, Stopped
 from ordercast.model.nodes import mask_of, name_of, names_of
-from ordercast.model.state import DeclaredState
 from ordercast.model.units import Packet, PacketId
 from ordercast.protocols.shared.reasons import STOPPED_BY_PEER
 from ordercast.protocols.spo.units import Data

@@ -10,9 +10,9 @@ from collections import deque
 from typing import Final
 
 from ordercast.model.config import GroupConfig
+from ordercast.model.declared_state import DeclaredState
 from ordercast.model.machine import Submit
 from ordercast.model.nodes import everybody, names_of
-from ordercast.model.state import DeclaredState
 from ordercast.model.units import Packet, PacketId
 from ordercast.protocols.shared.backoff import Backoff
 from ordercast.protocols.shared.pending_acknowledgments import UNBOUNDED, PendingAcknowledgments

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 from typing import ClassVar, Final
 
 from ordercast.model.config import GroupConfig
+from ordercast.model.declared_state import DeclaredState
 from ordercast.model.machine import Deliver, Level, Output, Reached
-from ordercast.model.state import DeclaredState
 from ordercast.model.units import Packet
 from ordercast.protocols.to.units import Heading, PolicyUnit
 

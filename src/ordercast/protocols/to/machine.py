@@ -27,6 +27,7 @@ from collections.abc import Callable
 from typing import ClassVar, Final
 
 from ordercast.model.config import GroupConfig
+from ordercast.model.declared_state import DeclaredState
 from ordercast.model.machine import (
     Abort,
     Deliver,
@@ -45,7 +46,6 @@ from ordercast.model.machine import (
 )
 from ordercast.model.nodes import everybody, name_of, names_of
 from ordercast.model.runs import Channel
-from ordercast.model.state import DeclaredState
 from ordercast.model.units import Packet, Unit
 from ordercast.protocols.shared.alone import alone
 from ordercast.protocols.shared.backoff import Backoff

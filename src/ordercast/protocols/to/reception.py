@@ -15,8 +15,8 @@ from operator import gt
 from typing import Final
 
 from ordercast.model.config import GroupConfig
+from ordercast.model.declared_state import DeclaredState
 from ordercast.model.machine import Discard, Level, Output, Reached
-from ordercast.model.state import DeclaredState
 from ordercast.model.units import Packet
 from ordercast.protocols.shared.backoff import Backoff
 from ordercast.protocols.to.delivery import DeliveryPolicy

@@ -13,9 +13,9 @@ from enum import Enum
 from typing import Final
 
 from ordercast.model.config import GroupConfig
+from ordercast.model.declared_state import DeclaredState
 from ordercast.model.machine import CancelTimer, Discard, Output, Resumed, Send, SetTimer, Stopped
 from ordercast.model.nodes import everybody
-from ordercast.model.state import DeclaredState
 from ordercast.model.units import Packet
 from ordercast.protocols.shared.backoff import Backoff
 from ordercast.protocols.shared.jitter import spread

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Generic, TypeVar
 
-from ordercast.model.state import DeclaredState, Derived
+from ordercast.model.declared_state import DeclaredState, Derived
 
 T = TypeVar("T")
 

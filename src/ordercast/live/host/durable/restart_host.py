@@ -24,13 +24,13 @@ from ordercast.live.transport.sockets import open_socket
 from ordercast.model.errors import ConfigError, JoinError, LogError
 from ordercast.protocols.membership.units import Find, Found
 from ordercast.protocols.membership.view import GroupView, Incarnation
-from ordercast.wire.checks import is_valid_outside
 from ordercast.wire.codec import Codec, Malformed
 from ordercast.wire.control import CONTROL, Restarting
 from ordercast.wire.datagram import HANDSHAKE, UNKNOWN, Rejection, pack_records, unpack_records
 from ordercast.wire.keys import GroupKeys
 from ordercast.wire.outside import Outside
 from ordercast.wire.seal import Seal
+from ordercast.wire.unit_validation import is_valid_outside
 
 _log = logging.getLogger("ordercast.join")
 _REPEAT = 0.1  # seconds between two messages to each of the others

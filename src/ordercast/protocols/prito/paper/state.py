@@ -6,10 +6,10 @@ from enum import IntEnum
 from typing import ClassVar, Final, NamedTuple
 
 from ordercast.model.config import GroupConfig, PriorityReadings
+from ordercast.model.declared_state import DeclaredState
 from ordercast.model.machine import Echo, LogSizes, Submit
 from ordercast.model.nodes import everybody, mask_of, name_of, names_of
 from ordercast.model.runs import Channel
-from ordercast.model.state import DeclaredState
 from ordercast.protocols.prito.paper.units import NIL, Printed, PrintedData
 
 

@@ -4,10 +4,10 @@ from collections import deque
 from typing import ClassVar, Final
 
 from ordercast.model.config import GroupConfig, SequencerReadings
+from ordercast.model.declared_state import DeclaredState
 from ordercast.model.machine import Echo, LogSizes, Submit
 from ordercast.model.nodes import everybody, name_of, names_of
 from ordercast.model.runs import Channel
-from ordercast.model.state import DeclaredState
 from ordercast.protocols.sequencer.paper.units import PaperBroadcast, PaperData
 
 

@@ -6,10 +6,10 @@ from enum import IntEnum
 from typing import ClassVar, Final
 
 from ordercast.model.config import GroupConfig
+from ordercast.model.declared_state import DeclaredState
 from ordercast.model.machine import Echo, LogSizes, Submit
 from ordercast.model.nodes import everybody, mask_of, members, name_of, names_of
 from ordercast.model.runs import Channel
-from ordercast.model.state import DeclaredState
 from ordercast.model.units import Packet
 from ordercast.protocols.spo.units import Data
 from ordercast.protocols.st.units import ResetOrder

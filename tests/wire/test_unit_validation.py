@@ -16,7 +16,7 @@ from ordercast.protocols.sequencer import units as sequencer
 from ordercast.protocols.spo.units import Data, Ready, Status
 from ordercast.protocols.st.units import ResetDone, ResetNeed, ResetReply
 from ordercast.protocols.to.units import CarryingVector, EpochVector, Heading, OrderedData, OrderedReady, UnorderedReady
-from ordercast.wire.checks import CHECKS, is_valid
+from ordercast.wire.unit_validation import CHECKS, is_valid
 
 NODES = 3
 PACKET = Packet(1, 0b101, 4, (), 9, (1, 2), b"\0abc")
