@@ -100,7 +100,7 @@ LIVE_LAYERS = {
 }
 """The layers of `live`, each with those below it that it may import."""
 LIVE_MODULES = {
-    **dict.fromkeys(("durability", "events", "log_settings", "logs", "stats", "waiting"), "values"),
+    **dict.fromkeys(("durability", "events", "log_settings", "logs", "stats", "why_not_open"), "values"),
     **dict.fromkeys(("session", "transport", "settings", "state", "host"), ""),
     **dict.fromkeys(("doctor", "group", "join", "join_options", "metrics", "open_group", "prometheus"), "top"),
     **dict.fromkeys(("__init__", "group_members", "join_open_group", "local_groups", "member_parts", "restart"), "top"),

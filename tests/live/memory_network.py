@@ -37,6 +37,7 @@ class MemoryEndpoint:
         self.not_sent: Counter[str] = Counter()
         self.not_received: Counter[str] = Counter()
         self.receive_buffer = 1 << 20
+        self.packet_size, self.links = 0, None  # as on one machine
         PLACES[own] = self
 
     @property

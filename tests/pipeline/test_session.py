@@ -78,7 +78,7 @@ class Spark:
     [
         (0, ConnectionRefusedError("refused"), "Java process ended: it was killed, or had no memory left"),
         (0, PipelineError("Spark failed"), "Java process ended: it was killed, or had no memory left"),
-        (0, KeyboardInterrupt(), ""),
+        (0, KeyboardInterrupt(), "^$"),
         (9, PipelineError("Spark failed"), "^Spark failed; Spark's log is "),
         (9, ConnectionRefusedError("refused"), "^refused$"),
     ],
@@ -91,8 +91,10 @@ def test_a_java_that_is_gone_is_told_and_hides_nothing(
     monkeypatch.setattr(session, "set_up_environment", lambda: None)
     monkeypatch.setattr(session, "open_session", lambda *_: spark)
     expected = PipelineError if "Java" in told or "log is" in told else type(raised)
-    with pytest.raises(expected, match=told), session.session():
-        raise raised
+    try:
+        with pytest.raises(expected, match=told), session.session():
+            raise raised
+    finally:
+        spark.sparkContext._gateway.proc.kill()
+        spark.sparkContext._gateway.proc.wait()
     assert len(list(tmp_path.iterdir())) == ("log is" in told or "Java" in told)
-    spark.sparkContext._gateway.proc.kill()
-    spark.sparkContext._gateway.proc.wait()

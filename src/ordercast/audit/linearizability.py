@@ -45,7 +45,13 @@ def audit_history(operations: Iterable[Operation]) -> list[KeyVerdict]:
     by_key: dict[tuple[str, str, str, str], list[Operation]] = defaultdict(list)
     for operation in operations:
         by_key[operation.run, operation.model, operation.object_name, operation.key].append(operation)
-    return [_verdict(key, found) for key, found in sorted(by_key.items())]
+    return [_verdict(key, sorted(found, key=_in_time)) for key, found in sorted(by_key.items())]
+
+
+def _in_time(operation: Operation) -> tuple[object, ...]:
+    """The verdict has one witness, however the history is stored."""
+    returned = (operation.returned is None, operation.returned or 0)
+    return operation.called, returned, operation.process, operation.kind, operation.arguments, operation.result
 
 
 def _verdict(key: tuple[str, str, str, str], operations: list[Operation]) -> KeyVerdict:
