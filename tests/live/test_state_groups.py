@@ -588,6 +588,7 @@ def test_a_return_that_cannot_load_ends_with_the_reason() -> None:
         hears_again(c)
         with pytest.raises(GroupAborted, match="C could not load the state of the group: ValueError: cannot load"):
             await found.tasks.pop("C")
+        await until(c.left.done)  # until then it answers those that ask for the view
         del found.groups["C"]
         await found.close()
 
