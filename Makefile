@@ -25,12 +25,12 @@ docs: install ## the documentation as a site that opens without a network: site/
 	@echo "site/index.html"
 
 # Empty: tests start hundreds of Python processes, and each would compile what it imports.
-# Tests are collected once beside mypy, on the other core, which compiles them for all workers.
+# Tests are collected once, which compiles them for all workers; mypy has the other core, and what tests that wait leave.
 test: export PYTHONDONTWRITEBYTECODE =
 test: install ## check and run all fast tests
 	@$(BIN)/ruff format --check --quiet . && $(BIN)/ruff check --quiet .
-	@$(BIN)/pytest --collect-only -qq >/dev/null 2>&1 & $(BIN)/mypy; found=$$?; wait; exit $$found
-	@$(BIN)/pytest -n $(JOBS) --durations=15
+	@$(BIN)/mypy & types=$$!; $(BIN)/pytest --collect-only -qq >/dev/null 2>&1; \
+		$(BIN)/pytest -n $(JOBS) --durations=15; tests=$$?; wait $$types && exit $$tests
 
 check: install ## format, lint and types only
 	@$(BIN)/ruff format --check . && $(BIN)/ruff check . && $(BIN)/mypy

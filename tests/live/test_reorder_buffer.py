@@ -234,7 +234,7 @@ def test_a_buffer_says_when_it_has_something_to_release() -> None:
         for counter in (0, 2, 1):
             assert buffer.take(stream, counter) == (counter != 1)
         assert buffer.happened == ["0", "2"]
-        assert stream.hold < MILLISECOND, "it was hardly late"
+        assert stream.hold > 0, "it was late, if hardly"
         stream.hold = 2 * MILLISECOND
         assert buffer.take(stream, 5)
         assert buffer.take(stream, 4)

@@ -14,7 +14,7 @@ SCENARIOS = {
 }
 
 
-@pytest.mark.parametrize("name", SCENARIOS)
+@pytest.mark.parametrize("name", ["spo", pytest.param("sequencer", marks=pytest.mark.soak)])
 def test_it_sees_the_same(spark: SparkSession, name: str) -> None:
     """The last levels on Spark, so that some jobs are enough."""
     one = explore_on(1, SCENARIOS[name])

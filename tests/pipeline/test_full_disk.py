@@ -21,6 +21,7 @@ def disk(tmp_path: Path) -> Iterator[Path]:
         yield place
 
 
+@pytest.mark.soak
 def test_a_sweep_tells_it_and_is_gone_on_with_when_there_is_room(
     spark: SparkSession, tmp_path: Path, disk: Path
 ) -> None:
