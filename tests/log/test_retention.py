@@ -1,14 +1,18 @@
 """What is dropped: whole segments, the oldest first, and only what a snapshot has."""
 
+from pathlib import Path
+
 import pytest
 
+from ordercast.log.check import check
+from ordercast.log.disk import FolderDisk
 from ordercast.log.files import LogFiles, Options
 from ordercast.log.format import NO_HASH, Context, View
 from ordercast.log.retention import Retention
 from ordercast.log.snapshots import Place, read_snapshot
 from ordercast.model.errors import ConfigError, LogDamaged, LogError
 from tests.log.faulty_disk import FaultyDisk, quiet_disk
-from tests.log.logs import GROUP, MEMBERS, SMALL, packet, payloads, write_frames, written
+from tests.log.logs import GROUP, MEMBERS, SMALL, folder_log, packet, payloads, write_frames, written
 
 
 class Clock:
@@ -222,3 +226,27 @@ def test_a_log_that_is_too_far_behind_goes_on_at_a_snapshot_from_elsewhere() -> 
 def test_retention_is_checked(wrong: dict[str, float]) -> None:
     with pytest.raises(ConfigError, match="must be 0 or more, not -"):
         Retention(**wrong)  # type: ignore[arg-type] # wrong on purpose
+
+
+def test_a_segment_that_is_dropped_while_a_log_is_checked_is_not_missed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder_log(tmp_path, 40, max_segment=300)
+    dropped: list[str] = []
+
+    def size(disk: FolderDisk, name: str) -> int:
+        if not dropped:
+            dropped.append(name)
+            raise FileNotFoundError(2, "No such file or directory", name)
+        return (disk.folder / name).stat().st_size
+
+    monkeypatch.setattr(FolderDisk, "size", size)
+    assert check(tmp_path).next == 40
+    assert dropped
+
+    def never(_: FolderDisk, name: str) -> int:
+        raise FileNotFoundError(2, "No such file or directory", name)
+
+    monkeypatch.setattr(FolderDisk, "size", never)
+    with pytest.raises(LogError, match="No such file or directory"):
+        check(tmp_path)

@@ -68,15 +68,22 @@ class LogReport(msgspec.Struct, frozen=True):
     """All frames were verified; else those of the last segment, and the headers of all."""
 
 
+_ATTEMPTS = 5  # to read a log whose old segments are dropped meanwhile
+
+
 def check(folder: Path | str, *, verify: bool = True) -> LogReport:
     """Looks at a log, which may be written meanwhile; raises `LogError` if there is none.
 
     `verify`: all of it; else the last segment and all headers, which takes less than a second.
     """
-    try:
-        return check_disk(FolderDisk(Path(folder), write=False), verify=verify)
-    except OSError as error:
-        raise LogError(f"cannot read the log in {folder}: {reason_of(error)}") from error
+    for left in reversed(range(_ATTEMPTS)):
+        try:
+            return check_disk(FolderDisk(Path(folder), write=False), verify=verify)
+        except OSError as error:
+            if left and isinstance(error, FileNotFoundError) and Path(folder).is_dir():
+                continue  # a segment was dropped by its writer when it was about to be read
+            raise LogError(f"cannot read the log in {folder}: {reason_of(error)}") from error
+    raise AssertionError("the last attempt returns or raises")
 
 
 def check_disk(disk: Disk, *, verify: bool = True) -> LogReport:
