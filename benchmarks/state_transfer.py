@@ -24,9 +24,9 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import ordercast
-from ordercast.live.state.connection import Request
-from ordercast.live.state.donor import Donor
-from ordercast.live.state.joiner import Source, StateLoader
+from ordercast.live.state_transfer.connection import Request
+from ordercast.live.state_transfer.donor import Donor
+from ordercast.live.state_transfer.joiner import Source, StateLoader
 from ordercast.live.transport.addresses import Address
 from ordercast.protocols.membership.view import GroupView, Incarnation
 from ordercast.wire.keys import GroupKeys, keys_from_file, new_key

@@ -94,14 +94,14 @@ LIVE_LAYERS = {
     "session": set(),
     "transport": set(),
     "settings": {"transport"},  # which reads addresses
-    "state": {"values", "transport"},
-    "host": {"values", "session", "transport", "settings", "state"},
-    "top": {"values", "session", "transport", "settings", "state", "host"},  # what users call
+    "state_transfer": {"values", "transport"},
+    "host": {"values", "session", "transport", "settings", "state_transfer"},
+    "top": {"values", "session", "transport", "settings", "state_transfer", "host"},  # what users call
 }
 """The layers of `live`, each with those below it that it may import."""
 LIVE_MODULES = {
     **dict.fromkeys(("durability", "events", "log_settings", "logs", "stats", "why_not_open"), "values"),
-    **dict.fromkeys(("session", "transport", "settings", "state", "host"), ""),
+    **dict.fromkeys(("session", "transport", "settings", "state_transfer", "host"), ""),
     **dict.fromkeys(("doctor", "group", "join", "join_options", "metrics", "open_group", "prometheus"), "top"),
     **dict.fromkeys(("__init__", "group_members", "join_open_group", "local_groups", "member_parts", "restart"), "top"),
     "relay_process": "top",

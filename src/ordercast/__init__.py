@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ordercast.live.log_settings import LogSettings
     from ordercast.live.metrics import serve_metrics
     from ordercast.live.settings import Order, Settings
-    from ordercast.live.state.application import State
+    from ordercast.live.state_transfer.application import State
     from ordercast.live.stats import Stats
     from ordercast.model.machine import Level
     from ordercast.wire.keys import GroupKeys
@@ -86,7 +86,7 @@ if not TYPE_CHECKING:  # type checkers see the imports above, and so report a mi
         "Order": "live.settings",
         "Receipt": "live.events",
         "Settings": "live.settings",
-        "State": "live.state.application",
+        "State": "live.state_transfer.application",
         "Stats": "live.stats",
         "Unblocked": "live.events",
         "View": "live.events",

@@ -5,9 +5,9 @@ import socket
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
-from ordercast.live.state.connection import Request
-from ordercast.live.state.donor import Donor
-from ordercast.live.state.joiner import Loaded, Source, StateLoader
+from ordercast.live.state_transfer.connection import Request
+from ordercast.live.state_transfer.donor import Donor
+from ordercast.live.state_transfer.joiner import Loaded, Source, StateLoader
 from ordercast.live.transport.addresses import Address
 from ordercast.protocols.membership.view import GroupView, Incarnation
 from ordercast.wire.keys import GroupKeys

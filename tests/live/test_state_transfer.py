@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from ordercast import JoinError
-from ordercast.live.state.connection import CHUNK, ConnectionLostError, Frame, Request, connect
-from ordercast.live.state.donor import Donor
-from ordercast.live.state.joiner import DonorsGoneError
-from ordercast.live.state.snapshot import Snapshot
+from ordercast.live.state_transfer.connection import CHUNK, ConnectionLostError, Frame, Request, connect
+from ordercast.live.state_transfer.donor import Donor
+from ordercast.live.state_transfer.joiner import DonorsGoneError
+from ordercast.live.state_transfer.snapshot import Snapshot
 from ordercast.live.transport.addresses import Address
 from tests.live.groups import run
 from tests.live.ports import HERE, free_port
@@ -185,7 +185,7 @@ def test_a_busy_donor_gives_most_of_its_time_to_others(monkeypatch: pytest.Monke
 
     async def test() -> None:
         donor, address = offering(Bytes(bytes(64 * CHUNK)), is_busy=lambda: True)
-        monkeypatch.setattr("ordercast.live.state.donor.asyncio.sleep", watched)
+        monkeypatch.setattr("ordercast.live.state_transfer.donor.asyncio.sleep", watched)
         await load(Bytes(), address)
         monkeypatch.undo()
         donor.close()

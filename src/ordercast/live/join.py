@@ -20,7 +20,7 @@ from ordercast.live.host.parameters import parameters_for
 from ordercast.live.join_options import MAX_TIMEOUT, MIN_TIMEOUT, JoinOptions
 from ordercast.live.log_settings import LogSettings, log_settings, require_one_order
 from ordercast.live.settings import RENAMED_SETTINGS, Settings, require_seconds, require_whole
-from ordercast.live.state.application import State
+from ordercast.live.state_transfer.application import State
 from ordercast.live.transport.addresses import (
     LOOPBACK,
     Address,

@@ -8,7 +8,7 @@ from ordercast.live.events import View
 from ordercast.live.host.parameters import Parameters
 from ordercast.live.log_settings import LogSettings
 from ordercast.live.settings import Settings
-from ordercast.live.state.application import State
+from ordercast.live.state_transfer.application import State
 from ordercast.live.transport.addresses import Address
 from ordercast.wire.keys import GroupKeys
 

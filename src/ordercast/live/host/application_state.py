@@ -15,7 +15,7 @@ from ordercast.live.host.inbox import Inbox
 from ordercast.live.host.parameters import Parameters
 from ordercast.live.host.state_transfer import StateOptions, StateTransfer
 from ordercast.live.logs import GroupLogs
-from ordercast.live.state.joiner import Loaded
+from ordercast.live.state_transfer.joiner import Loaded
 from ordercast.live.transport.addresses import Address
 from ordercast.live.transport.transport import Transport
 from ordercast.model.config import SECOND

@@ -9,10 +9,10 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from ordercast.live.state.application import State
-from ordercast.live.state.connection import Request
-from ordercast.live.state.donor import Donor
-from ordercast.live.state.joiner import DonorsGoneError, Loaded, Source, StateLoader
+from ordercast.live.state_transfer.application import State
+from ordercast.live.state_transfer.connection import Request
+from ordercast.live.state_transfer.donor import Donor
+from ordercast.live.state_transfer.joiner import DonorsGoneError, Loaded, Source, StateLoader
 from ordercast.live.transport.addresses import Address
 from ordercast.model.errors import JoinError
 from ordercast.protocols.membership.events import InstallView

@@ -16,7 +16,7 @@ from ordercast.live.events import Message, Origin
 from ordercast.live.host.durable.member_log import MemberLog
 from ordercast.live.host.durable.suffix import StateHeading, SuffixHeading, items_of, suffix_of
 from ordercast.live.host.inbox import Inbox
-from ordercast.live.state.application import State
+from ordercast.live.state_transfer.application import State
 from ordercast.log.agreement import LogPlace, common_place, locator, place_at
 from ordercast.log.disk import FolderDisk
 from ordercast.log.format import Context

@@ -15,9 +15,9 @@ from ordercast.live.host.durable.exchange import LogExchange
 from ordercast.live.host.durable.member_log import MemberLog
 from ordercast.live.host.durable.restart import Assessment, Here, assess
 from ordercast.live.host.durable.standing import Plan, stamp_of
-from ordercast.live.state.connection import Request
-from ordercast.live.state.donor import Donor
-from ordercast.live.state.joiner import DonorsGoneError, Source, StateLoader
+from ordercast.live.state_transfer.connection import Request
+from ordercast.live.state_transfer.donor import Donor
+from ordercast.live.state_transfer.joiner import DonorsGoneError, Source, StateLoader
 from ordercast.live.transport.addresses import Address, address_of, seen_from
 from ordercast.live.transport.endpoint import Endpoint
 from ordercast.live.transport.sockets import open_socket

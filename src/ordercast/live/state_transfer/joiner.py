@@ -7,10 +7,10 @@ from hashlib import sha256
 from typing import NamedTuple, NoReturn
 
 from ordercast.live.logs import GroupLogs
-from ordercast.live.state.application import State, StateInterruptedError
-from ordercast.live.state.connection import Connection, ConnectionLostError, Frame, Request, connect
-from ordercast.live.state.donor import LENGTH_SIZE
-from ordercast.live.state.shared_log import JoinerLog
+from ordercast.live.state_transfer.application import State, StateInterruptedError
+from ordercast.live.state_transfer.connection import Connection, ConnectionLostError, Frame, Request, connect
+from ordercast.live.state_transfer.donor import LENGTH_SIZE
+from ordercast.live.state_transfer.shared_log import JoinerLog
 from ordercast.live.transport.addresses import Address
 from ordercast.model.errors import JoinError, LogError
 from ordercast.wire.keys import GroupKeys

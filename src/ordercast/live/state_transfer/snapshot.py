@@ -4,7 +4,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from inspect import iscoroutine
 
-from ordercast.live.state.connection import CHUNK
+from ordercast.live.state_transfer.connection import CHUNK
 from ordercast.wire.stream_seal import Buffer
 
 _LONGEST_TURN = 0.001  # seconds for which small parts are gathered

@@ -13,8 +13,8 @@ from hashlib import sha256
 from typing import Any, TypeVar
 
 from ordercast.live.logs import GroupLogs
-from ordercast.live.state.application import State
-from ordercast.live.state.connection import (
+from ordercast.live.state_transfer.application import State
+from ordercast.live.state_transfer.connection import (
     Connection,
     ConnectionLostError,
     Frame,
@@ -23,8 +23,8 @@ from ordercast.live.state.connection import (
     listen,
     read_hello,
 )
-from ordercast.live.state.shared_log import DonorLog
-from ordercast.live.state.snapshot import Chunks, Snapshot
+from ordercast.live.state_transfer.shared_log import DonorLog
+from ordercast.live.state_transfer.snapshot import Chunks, Snapshot
 from ordercast.live.transport.addresses import Address
 from ordercast.model.errors import LogError
 from ordercast.protocols.membership.view import GroupView, Incarnation
