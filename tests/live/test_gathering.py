@@ -97,11 +97,11 @@ def test_the_relay_and_its_members_are_told_how_long_rounds_take() -> None:
             for name in "AB":
                 member_of(groups[name]).transport.set_pace(3.0)
             relay, client = (member_of(groups[name]).transport for name in "AB")
-            assert relay._own_relay is not None
-            assert relay._own_relay.gathering is not None
-            assert relay._own_relay.gathering.pace == 3.0
-            assert client._relay is not None
-            assert client._relay.patience == 60 * MILLISECOND
+            assert relay.table.own_relay is not None
+            assert relay.table.own_relay.gathering is not None
+            assert relay.table.own_relay.gathering.pace == 3.0
+            assert client.table.relay is not None
+            assert client.table.relay.patience == 60 * MILLISECOND
 
     run(test)
 

@@ -321,7 +321,7 @@ def lose(member: Any, chance: Random) -> None:
                 write(list(pair), place)
 
     endpoint.links._write = lossy
-    for place, address in enumerate(member.transport._addresses):
+    for place, address in enumerate(member.transport.table.addresses):
         if place in endpoint.links._senders:
             endpoint.links._senders[place]._write = endpoint.links._writer((address.host, address.port))
 

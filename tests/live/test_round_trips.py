@@ -79,7 +79,7 @@ def test_nothing_is_measured_on_one_machine_or_where_it_was_said() -> None:
 def test_what_was_overtaken_is_waited_for_half_a_round_trip_at_most() -> None:
     async def test() -> None:
         async with group_of("A", "B", order="partial", round_trip=0.02) as groups:
-            assert member_of(groups["A"]).transport._streams[1].max_hold == 10 * MILLISECOND
+            assert member_of(groups["A"]).transport.streams[1].max_hold == 10 * MILLISECOND
 
     run(test)
 

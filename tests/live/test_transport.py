@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import ordercast.live.transport.reorder_buffer
-import ordercast.live.transport.transport
+import ordercast.live.transport.sending
 from ordercast.live.transport.addresses import Address
 from ordercast.live.transport.packing import BY_RELAY
 from ordercast.live.transport.relay import ORIGIN, RELAY_INCARNATION, Relay
@@ -219,7 +219,7 @@ class Clock:
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     found = Clock()
     monkeypatch.setattr(ordercast.live.transport.reorder_buffer, "time", found)
-    monkeypatch.setattr(ordercast.live.transport.transport, "time", found)
+    monkeypatch.setattr(ordercast.live.transport.sending, "time", found)
     return found
 
 
@@ -307,7 +307,7 @@ def test_what_waits_when_we_leave_is_not_heard(clock: Clock) -> None:
     async def test() -> None:
         talk.lines.open(SESSION, Channel.MANY, None, max_hold=10 * MILLISECOND)
         talk.come_directly(0)
-        talk.lines._streams[1].hold = MILLISECOND
+        talk.lines.streams[1].hold = MILLISECOND
         talk.come_directly(2)
         talk.lines.close()
         clock.now += 5 * MILLISECOND
