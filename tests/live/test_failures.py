@@ -159,7 +159,7 @@ def test_nobody_is_done_by_what_it_knew_before_the_last_unit() -> None:
             host = member.host
             assert host is not None
             host.is_at_rest = lambda: False  # type: ignore[method-assign]
-            member._arrivals.control_received(1, Heartbeat(Stage.CLOSING))
+            member.arrivals.control_received(1, Heartbeat(Stage.CLOSING))
             assert member.session.machine.closing.stage is Stage.CLOSING, "what came is not done"
             del host.is_at_rest
             await groups["B"].close()

@@ -154,7 +154,7 @@ def test_a_message_costs_five_datagrams_for_each_other_member(order: str, most: 
         names = [f"m{number}" for number in range(6)]
         async with group_of(*names, order=order, round_trip=0.5) as groups:
             for each in groups.values():  # timers and heartbeats far away: what is counted is what a message needs
-                member_of(each)._arrivals.detection.stop()
+                member_of(each).arrivals.detection.stop()
             await groups["m5"].send(b"first")
             await asyncio.gather(*(each.receive() for each in groups.values()))
             await asyncio.sleep(0.05)

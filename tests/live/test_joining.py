@@ -191,7 +191,7 @@ def test_a_view_in_the_middle_of_a_large_message(order: str, monkeypatch: pytest
                 while not member_of(groups["A"]).inbox.partial_messages():
                     await asyncio.sleep(0.01)
                 new = await joins(groups["A"], "D")
-                assert member_of(groups["A"])._partials.size(1), "it has the beginning"
+                assert member_of(groups["A"]).views.partials.size(1), "it has the beginning"
             host.pump()
             for group in (*groups.values(), new):
                 assert [message.payload for message in await hear(group, 2)] == [payload, b"end"]

@@ -89,8 +89,8 @@ def test_sessions_suspicions_and_views_are_logged(caplog: pytest.LogCaptureFixtu
             member.host.suspect = suspected.append  # type: ignore[method-assign, assignment]
             member.session_changed(Suspected(1))
             assert suspected == [0b10]
-            view = GroupView(7, member._view.members, (0, 1, 2), b"the next", 3)
-            member._enter_view = lambda *_: None  # type: ignore[method-assign]
+            view = GroupView(7, member.views.view.members, (0, 1, 2), b"the next", 3)
+            member.views.enter = lambda *_: None  # type: ignore[method-assign]
             member.view_installed(InstallView(view, 0, (), (), "B was slow", None, gives_state=False))
             member.recovery_started("E3 lost something")
             await groups["B"].send(b"x")

@@ -52,7 +52,7 @@ def test_a_group_of_other_members_has_the_same_name() -> None:
             )
             assert asyncio.get_running_loop().time() - begun < 0.9, "less than it waits for those that do not answer"
             assert [group.members for group in groups] == [("A", "B")] * 2
-            assert member_of(groups[0])._view.tag != member_of(others["A"])._view.tag
+            assert member_of(groups[0]).views.view.tag != member_of(others["A"]).views.view.tag
             await asyncio.gather(*(group.leave() for group in (*groups, *others.values())))
 
     run(test)
@@ -68,7 +68,7 @@ def test_one_on_another_machine_is_told_where_the_group_is(monkeypatch: pytest.M
         assert first.members == ("D", "B")
         second = await join(later.name, name="A", members=list("AB"), order="sequenced", timeout=5)
         assert second.members == ("D", "B", "A")
-        assert not member_of(later).founders._absent, "nobody has to be told any more"
+        assert not member_of(later).founding.founders._absent, "nobody has to be told any more"
         await asyncio.gather(*(group.leave() for group in (first, second, later)))
 
     run(test)

@@ -92,7 +92,7 @@ def test_a_member_that_lives_keeps_its_name() -> None:
 def test_an_excluded_member_may_leave_instead(monkeypatch: pytest.MonkeyPatch) -> None:
     async def test() -> None:
         async with group_of(*"ABC", close=False, failure_timeout=TIMEOUT) as groups:
-            monkeypatch.setattr(member_of(groups["C"])._exclusions, "delay", lambda *_: 20)  # before it returns
+            monkeypatch.setattr(member_of(groups["C"]).returns.exclusions, "delay", lambda *_: 20)  # before it returns
             endpoint = member_of(groups["C"]).transport.endpoint
             send, endpoint.send = endpoint.send, lambda *_: None  # type: ignore[method-assign]
             await until_in_view(groups["A"], 1)

@@ -175,7 +175,7 @@ def test_the_state_is_saved_when_the_application_is_handed_the_view() -> None:
             found.tasks[name].cancel()  # neither reads
         await found.send("A", *range(10))
         task = asyncio.create_task(found.join("D"))
-        await until(lambda: all(len(member_of(each)._view.members) == 3 for each in found.groups.values()))
+        await until(lambda: all(len(member_of(each).views.view.members) == 3 for each in found.groups.values()))
         await found.send("B", *range(20, 30))
         await asyncio.sleep(0.2)
         assert [found.logs[name].saves for name in "AB"] == [0, 0]
@@ -507,7 +507,7 @@ def test_a_group_that_is_closed_while_nobody_reads_does_not_wait_for_a_joiner() 
         for name in "AB":
             found.tasks.pop(name).cancel()
         task = asyncio.create_task(found.join("D", timeout=2))
-        await until(lambda: len(member_of(found.groups["A"])._view.members) == 3)
+        await until(lambda: len(member_of(found.groups["A"]).views.view.members) == 3)
         await asyncio.gather(*(group.close(20) for group in found.groups.values()))
         with pytest.raises(JoinError):
             await task

@@ -79,7 +79,7 @@ def test_what_is_supplied_too_late_has_places_of_a_larger_view(tmp_path: Path) -
             a = member_of(groups["A"])
             while a.membership.present != 0b011:
                 await asyncio.sleep(0.005)
-            a._arrivals.membership_received(Supply(packet=packet, view=0, source=1, number=0))
+            a.arrivals.membership_received(Supply(packet=packet, view=0, source=1, number=0))
             await groups["B"].send(b"on")
             await hear(groups["A"], 1)
             assert a.counts.discarded["old"] >= 1

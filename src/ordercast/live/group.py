@@ -39,7 +39,7 @@ class Group:
         self._unread: list[Message] = []  # of the packet that is being read; the next message last
         names = member.membership.members
         opened = View(number=0, position=0, members=names, joined=names, why="the group opened")
-        self._view = member.joined_view or opened
+        self._view = member.views.joined_view or opened
 
     def __repr__(self) -> str:
         return f"<Group {self.name!r}: {self.me} of {', '.join(self.members)}>"

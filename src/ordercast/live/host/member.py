@@ -20,29 +20,28 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from ordercast.live.durability import DurableWaiters
-from ordercast.live.events import Excluded, View
+from ordercast.live.events import View
 from ordercast.live.host.application_state import MemberState, StateOptions
 from ordercast.live.host.arrivals import Arrivals
 from ordercast.live.host.batching import Outbox
 from ordercast.live.host.busy_polling import BusyPolling
 from ordercast.live.host.flow_control import FlowControl
 from ordercast.live.host.flush_scheduler import FlushScheduler
-from ordercast.live.host.founders import Founders
-from ordercast.live.host.group_terms import GroupTerms, read_terms
+from ordercast.live.host.founding import Founding
+from ordercast.live.host.group_terms import GroupTerms
 from ordercast.live.host.host import Host
 from ordercast.live.host.inbox import Inbox
 from ordercast.live.host.leaving import Leaving
 from ordercast.live.host.member_addresses import MemberAddresses, RelayOption
-from ordercast.live.host.membership import Membership, joined_nodes, log_view, places_of, told
-from ordercast.live.host.parameters import HIGHEST_LEVEL, Parameters, congestion_control, gathering_time, longest_wait
-from ordercast.live.host.partial_messages import PartialsExchange
+from ordercast.live.host.membership import Membership
+from ordercast.live.host.parameters import HIGHEST_LEVEL, Parameters, congestion_control
 from ordercast.live.host.recording import NewRecorder
-from ordercast.live.host.returning import WITHDRAWN, Exclusions, Returning, settle
-from ordercast.live.host.running_group import GroupIsOpenError, RunningGroup, joined_session, membership_config
+from ordercast.live.host.return_to_group import ReturnToGroup
+from ordercast.live.host.running_group import RunningGroup, membership_config
 from ordercast.live.host.session_host import Change, SessionHost, nanoseconds
 from ordercast.live.host.unit_counts import UnitCounts
 from ordercast.live.host.upkeep import Upkeep
+from ordercast.live.host.view_entry import ViewEntry
 from ordercast.live.logs import GroupLogs
 from ordercast.live.session import events
 from ordercast.live.session.machine import Session
@@ -51,11 +50,9 @@ from ordercast.live.transport.transport import Transport
 from ordercast.model.config import SECOND, GroupConfig
 from ordercast.model.errors import GroupAborted, GroupClosed, JoinError
 from ordercast.model.machine import Level
-from ordercast.model.nodes import mask_of, name_of
-from ordercast.model.runs import Channel
+from ordercast.model.nodes import name_of
 from ordercast.protocols.membership import events as membership_events
 from ordercast.protocols.membership import machine as membership
-from ordercast.protocols.membership.applicants import Terms
 from ordercast.protocols.membership.events import InstallView, ReceiveOutside
 from ordercast.protocols.membership.order import order_of
 from ordercast.protocols.membership.units import (
@@ -64,7 +61,7 @@ from ordercast.protocols.membership.units import (
     Suspicion,
     Welcome,
 )
-from ordercast.protocols.membership.view import MAX_WHY, GroupView, Incarnation, founding_view
+from ordercast.protocols.membership.view import MAX_WHY, Incarnation, founding_view
 from ordercast.wire.keys import GroupKeys
 
 if TYPE_CHECKING:
@@ -104,16 +101,13 @@ class Member:
         """
         self.name, self.address = own
         self.me, self.parameters, self.transport = session.me, parameters, transport
-        self.group, self._rejoin, self._founders = group, rejoin, tuple(founders)
-        self._addresses, self._new_recorder = MemberAddresses(self.address, founders, relay), new_recorder
+        self.group = group
+        self.addresses, self._new_recorder = MemberAddresses(self.address, founders, relay), new_recorder
         self._busy_polling = BusyPolling(enabled=busy_poll)
         self._loop, self._logs = asyncio.get_running_loop(), GroupLogs(group, self.name)
-        self.founders = Founders(self.address, group, self._tell_founder)
-        self.founders.know([str(address) for _, address in founders])
-        self._knows_other = False  # another group of this name
+        self.founding = Founding(self, founders, self._logs)
         self.membership = Membership()
-        self._terms: GroupTerms  # once the group is open
-        self._first_position = 0  # of the current view
+        self.terms: GroupTerms  # once the group is open
         self.counts = UnitCounts()
         self.host: Host | None = None
         """The protocol; None before the session is open."""
@@ -127,56 +121,50 @@ class Member:
         self.left: asyncio.Future[None] = self._loop.create_future()
         self.end: BaseException | None = None
         """Why nothing can be sent any more."""
-        self.state = MemberState(self, self._addresses.of, group, state)
-        self._upkeep = Upkeep(self, congestion, self._logs, self._addresses.relay)
-        self._view: GroupView  # the current one
-        self._leaving, self._exclusions = Leaving(self), Exclusions()
-        self._opened_at, self._max_hold, self._scheduled = 0.0, 0, False
+        self.state = MemberState(self, self.addresses.of, group, state)
+        self._upkeep = Upkeep(self, congestion, self._logs, self.addresses.relay)
+        self.leaving, self.returns = Leaving(self), ReturnToGroup(self, self._logs, rejoin=rejoin)
+        self._opened_at, self._scheduled = 0.0, False
         self._timing = parameters.config.timing
         self._lacks = 0  # places that this member does not reach, while they are too many to agree on the next view
-        self._withdrawn: GroupClosed | str | None = None  # why it does not return, though it may be taken in
-        self._partials = PartialsExchange(transport, self.inbox, self._partials_lost)
+        self.views = ViewEntry(self, transport, self.inbox, self._logs)
         self.flow = FlowControl(self.inbox, lambda notice: transport.send_control(notice, None), self._pump)
-        self._arrivals = Arrivals(
+        self.arrivals = Arrivals(
             *(self, transport, self.inbox, self.counts),
             flow=self.flow,
-            leaving=self._leaving,
-            partials=self._partials,
+            leaving=self.leaving,
+            partials=self.views.partials,
             failure_timeout=parameters.failure_timeout,
         )
-        self._use_session(session)
+        self.use_session(session)
         self._use_log(log, plan)
-        self._welcome: Welcome | None = None  # while the first view of one that joined is entered
-        self.joined_view: View | None = None
-        """The first view of one that joined or returned."""
 
     def _use_log(self, log: "MemberLog | None", plan: "Plan | None") -> None:
         """What is delivered is written there; with a plan, the group goes on at its position."""
-        self._undurable: list[DurableWaiters] = []  # for own messages that were delivered while this member was away
         self.log, self._plan = log, plan
         if plan is not None:
             self.inbox.begin_at(plan.position, plan.number)
             self.inbox.hold_for_state()
-            self._first_position = plan.position
+            self.views.first_position = plan.position
         if log is not None:
-            self.inbox.log, self.outbox.logged, self._arrivals.log = log.feed, True, log
+            self.inbox.log, self.outbox.logged, self.arrivals.log = log.feed, True, log
             log.use(self)
 
-    def _use_session(self, session: Session) -> None:
+    def use_session(self, session: Session) -> None:
         """Runs this session, and passes on to it what arrives for it."""
-        arrivals = self._arrivals
+        arrivals = self.arrivals
         self.session = SessionHost(session, self.transport, self, drained=arrivals.drained, paused=arrivals.paused)
         arrivals.session = self.session
 
     @property
     def running(self) -> RunningGroup | None:
         """While this member waits for others to open the group: looks whether it is running already."""
-        return self._arrivals.running
+        return self.founding.running
 
     @property
     def size(self) -> int:
         """How many members the current view has."""
-        return len(self._view.members)
+        return len(self.views.view.members)
 
     @property
     def is_blocked(self) -> bool:
@@ -186,7 +174,7 @@ class Member:
     @property
     def is_closing(self) -> bool:
         """The application has closed the group, for all members."""
-        return self._arrivals.at_rest is not None
+        return self.arrivals.at_rest is not None
 
     # --- what the application asks for ---
 
@@ -195,57 +183,23 @@ class Member:
 
         They are members on this machine of a group of this name, or its multicast address.
         """
-        self.transport.start(incarnation, self._arrivals)
-        if self._founders:
-            founders = [str(address) for name, address in self._founders if name != self.name]
-            self._arrivals.running = RunningGroup(
-                *(Find(self.group, self.name, incarnation, 0), founders, self.transport.send_outside),
-                self._found_running,
-                others=[str(address) for address in others if address != self.address],
-                settled=lambda: self.session.handle(events.Begin()),
-                within=within,
-            )
-            self._arrivals.running.begin()
-            if not self._arrivals.running.is_settled:
-                self._loop.call_later(self.session.machine.config.handshake_timeout / SECOND, self._not_settled)
+        self.transport.start(incarnation, self.arrivals)
+        self.founding.begin(incarnation, others, within)
+        self.arrivals.running = self.founding.running
         self._upkeep.tick()
-
-    def _not_settled(self) -> None:
-        """A member of the group has answered that it is blocked, and did so until now."""
-        if self.running is not None and not self.running.is_settled and not self.opened.done():
-            self.stop(JoinError("the group did not open"))
-            self.leave()
-
-    def _found_running(self, contacts: Sequence[Address]) -> None:
-        """The group that this member wants to open is running, without it."""
-        if not self.opened.done():
-            self.session.stop()
-            self.end = GroupIsOpenError(self.name, self.address, contacts)
-            self.opened.set_exception(self.end)
-
-    def told_of_group(self, unit: Found) -> None:
-        """A member of a group of this name says, unasked, that it is running: it should be this one."""
-        if unit.is_founder and not self._terms.are_of(unit.terms) and not self._knows_other:
-            self._knows_other = True
-            self._logs.membership.error(
-                "two groups of the name %s are running: %s of the other one, in which %s was before, is at %s; "
-                "end one of them, and start its members with contacts=",
-                *(self.group, unit.member.name, self.name, unit.addresses[unit.place]),
-                extra={"peer": unit.member.name},
-            )
 
     def close(self, within: float | None) -> None:
         """Sends nothing more, and leaves when all members have everything and close, too; called again: by then."""
-        if self._arrivals.at_rest is None and self.end is None:
-            self._arrivals.at_rest = False
+        if self.arrivals.at_rest is None and self.end is None:
+            self.arrivals.at_rest = False
             self.end = GroupClosed("the group is closed: nothing can be sent any more")
             self.flow.disable()
             self._logs.shutdown.debug("%s closes the group", self.name)
-            if self._arrivals.returning is not None:
-                self._withdraw(f"{self.name} was about to return to the group, which continued without it")
+            if self.arrivals.returning is not None:
+                self.returns.withdraw(f"{self.name} was about to return to the group, which continued without it")
                 return
             self.session.handle(events.Close(nanoseconds(within)))
-            self._arrivals.report_rest()
+            self.arrivals.report_rest()
             self.outbox.release()
             if self.is_blocked:
                 self._loop.call_soon(self.end_alone, self.membership.unreached(self.name, self._lacks), 0)
@@ -267,12 +221,12 @@ class Member:
 
         After `within` seconds, or at once without `drain`, it leaves whatever has arrived.
         """
-        if self._arrivals.returning is not None:
-            self._withdraw(GroupClosed(f"{self.name} has left the group"))
+        if self.arrivals.returning is not None:
+            self.returns.withdraw(GroupClosed(f"{self.name} has left the group"))
         if self.host is None or self.host.closed:
             return
-        if not self._leaving.begun:
-            self._leaving.begin()
+        if not self.leaving.begun:
+            self.leaving.begin()
             self.flow.disable()
             self.end = GroupClosed(f"{self.name} has left the group: nothing can be sent any more")
             self._logs.shutdown.debug("%s leaves the group", self.name)
@@ -280,29 +234,28 @@ class Member:
         if self.is_blocked:
             self._loop.call_soon(self.end_alone, self.membership.unreached(self.name, self._lacks), 0)
         elif not drain:
-            self._leaving.say(self.host, drain=False)
+            self.leaving.say(self.host, drain=False)
         elif within is not None:
-            self._leaving.by(within)
-        self._leaving.say_if_sent(self.host)
+            self.leaving.by(within)
+        self.leaving.say_if_sent(self.host)
 
     def leave(self) -> None:
         """Sends and receives nothing any more."""
         if self.left.done():
             return
         self._stop_joining()
-        self.founders.stop()
+        self.founding.founders.stop()
         self.session.stop()
         self.flow.stop()
-        self._arrivals.detection.stop()
+        self.arrivals.detection.stop()
         self.transport.close()
         self.left.set_result(None)
 
     def _stop_joining(self) -> None:
-        if self._arrivals.returning is not None:
-            self._arrivals.returning.stop()
-        if self.running is not None:
-            self.running.stop()
-        self._partials.stop()
+        if self.arrivals.returning is not None:
+            self.arrivals.returning.stop()
+        self.founding.stop_asking()
+        self.views.partials.stop()
 
     async def recorded(self) -> None:
         """Returns when the trace and the log are written, if there are any, after the end."""
@@ -338,27 +291,27 @@ class Member:
         self.leave()
 
     def _open(self, opened: events.Opened) -> None:
-        parameters, names = self.parameters, tuple(name for name, _ in self._founders)
-        self._terms = GroupTerms(parameters, opened.session)
+        parameters, names = self.parameters, tuple(name for name, _ in self.founding.members)
+        self.terms = GroupTerms(parameters, opened.session)
         config = self._configured(self.session.round_trips.typical())
         founders = tuple(
             Incarnation(name, incarnation, str(address))
-            for (name, address), incarnation in zip(self._founders, opened.incarnations, strict=True)
+            for (name, address), incarnation in zip(self.founding.members, opened.incarnations, strict=True)
         )
         view = founding_view(founders, opened.session.to_bytes(8, "big"))
         if self._plan is not None:
             view = replace(view, number=self._plan.number)
             opened_with = View(number=view.number, position=self._plan.position, members=names, joined=names, why=_ANEW)
-            self.joined_view = opened_with
+            self.views.joined_view = opened_with
         member = membership.MembershipMachine(
             *(founders[self.me], view, order_of(parameters.protocol), config),
             membership_config(parameters, self.session.round_trips.typical()),
             group=self.group,
-            terms=self._terms.encoded(),
+            terms=self.terms.encoded(),
         )
         self._start(member, names)
         if self.log is not None:
-            self.log.terms = self._terms.encoded()
+            self.log.terms = self.terms.encoded()
             self.log.found(view, self.me)
             self.log.has_begun = self.log.has_begun or self._plan is None
             self._answer_restarts(self.log, founders[self.me])
@@ -371,8 +324,9 @@ class Member:
 
     def enter(self, me: Incarnation, welcome: Welcome, terms: GroupTerms, round_trip: int | None) -> None:
         """Begins in a view of the open group, which this process joined, or returned to, as `me`."""
-        self._terms, self._welcome = terms, welcome
-        self.founders.know(welcome.founders)
+        self.terms = terms
+        self.views.joins_by(welcome)
+        self.founding.founders.know(welcome.founders)
         if self.log is not None:
             self.log.terms = terms.encoded()
             self._answer_restarts(self.log, me)
@@ -395,19 +349,19 @@ class Member:
 
     def _configured(self, round_trip: int | None) -> GroupConfig:
         config = self.parameters.config_for(round_trip)
-        self._timing, self._max_hold = config.timing, longest_wait(config.timing.guard)
+        self._timing = config.timing
         return config
 
     def _start(self, member: membership.MembershipMachine, names: Sequence[str]) -> None:
         """The machine of a member and what runs it. Outbox, inbox and counters are this process's, and stay."""
-        self._enter_view(member.current.view, member.current.place, member.machine.needs)
+        self.views.enter(member.current.view, member.current.place, member.machine.needs, self._timing)
         self.host = Host(
             member,
             highest_level=HIGHEST_LEVEL.get(self.parameters.protocol, Level.KNOWN_STABLE),
             outbox=self.outbox,
             inbox=self.inbox,
             transport=self.transport,
-            recorder=self._new_recorder(self._terms.session, self.me, names),
+            recorder=self._new_recorder(self.terms.session, self.me, names),
             counts=self.counts,
             owner=self,
             flight=self._upkeep.congestion.flight,
@@ -420,19 +374,7 @@ class Member:
         else:
             self.scheduler = FlushScheduler(self.host, self.outbox, self.transport, self._busy_polling)
             self._scheduled = True
-        self._arrivals.use(self.host, self.scheduler)
-
-    def _enter_view(self, view: GroupView, place: int, channel: Channel) -> None:
-        """From now on the places of this view are used."""
-        self._view = view
-        self.membership.enter(view)
-        addresses = self._addresses.in_view(view)
-        relay = self._addresses.relay_in(addresses, place, channel)
-        gather = gathering_time(self._timing, len(addresses))
-        self.transport.enter_view(view, place, addresses, channel, relay, max_hold=self._max_hold, gather=gather)
-        self.founders.enter_view(addresses, place)
-        self.session.places = self._partials.places = {node: each for each, node in enumerate(view.nodes)}
-        self._arrivals.enter_view(view, place)
+        self.arrivals.use(self.host, self.scheduler)
 
     def _pump(self) -> None:
         if self.host is not None:
@@ -440,14 +382,14 @@ class Member:
 
     def suspect(self, places: int) -> None:
         """These places of the current view seem to have failed."""
-        names = self._view.names(places)
+        names = self.views.view.names(places)
         self._logs.membership.warning("%s suspects that %s has failed", self.name, names, extra={"peer": names})
         if self.host is not None:
             self.host.suspect(places)
 
     def unheard(self, places: int) -> None:
         """Others hear these places, and this member does not."""
-        names = self._view.names(places)
+        names = self.views.view.names(places)
         self._logs.membership.warning("%s does not hear %s, which others do", self.name, names, extra={"peer": names})
         if self.host is not None:
             self.host.unheard(places)
@@ -455,7 +397,7 @@ class Member:
     def stop(self, why: BaseException, *, alone: bool = False) -> None:
         """The protocol is over; the session may still have to tell others. `alone`: the others continue."""
         self.end = why
-        self._arrivals.detection.stop()
+        self.arrivals.detection.stop()
         self.state.stop(why)
         if self.host is not None:
             self.host.stop(why)
@@ -484,144 +426,51 @@ class Member:
 
     # --- what becomes of the protocol (host.HostOwner) ---
 
-    def view_installed(self, change: InstallView) -> None:
-        """The group continues with these members."""
-        view, welcome, self._welcome = change.view, self._welcome, None
-        if welcome is None:
-            assert self.host is not None, "a view is installed in an open session"
-            self._enter_view(view, change.place, self.host.machine.needs)
-        position = self.inbox.position
-        self.state.view_installed(change, joins=welcome is not None)
-        if welcome is not None and self.parameters.protocol not in _OWN_POSITIONS:
-            position = welcome.position
-        self._first_position = position
-        if welcome is None:
-            self._partials.enter(change)
-        else:
-            self._partials.join(welcome)
-        new = told(change, position, () if welcome is None else welcome.departed)
-        self.inbox.put_view(new, {} if welcome is not None else places_of(change))
-        if self.log is not None:
-            self.log.enter_view(view, change.place, position)
-            for waiters in self._undurable:
-                self.log.durability.delivered(waiters, position)
-            self._undurable.clear()
-        log_view(new, self._logs)
-        nodes, joined = mask_of(view.nodes), joined_nodes(change)
-        self._loop.call_soon(self._continue_with, new, nodes, joined)  # when the machine's turn is over
-        if welcome is not None:
-            self.joined_view = new
-
-    def _partials_lost(self) -> None:
+    def partials_lost(self) -> None:
         """Messages began before this member joined, and those that have their beginnings are gone."""
         self._tell_failure(f"{self.name} joined, and those that know what came before have gone; join again")
 
-    def _continue_with(self, view: View, nodes: int, joined: tuple[tuple[int, str], ...]) -> None:
-        self._arrivals.report_rest()
-        self.session.handle(events.Remaining(nodes, joined))
-        self.membership.tell(view, self._logs)
+    def view_installed(self, change: InstallView) -> None:
+        """The group continues with these members."""
+        self.views.installed(change, self._timing)
+
+    def welcome(self, unit: Welcome) -> Welcome:
+        """The same, with what those that join are told besides."""
+        return self.views.welcome(unit)
 
     def left_group(self) -> None:
         """The others continue without this member, as it wanted."""
         notice = 0 if self.size == 1 else _ROUNDS_AFTER * self.session.machine.config.repeat
         if self.state.joins_anew is not None:
-            self._loop.call_soon(self._return, self.state.joins_anew)
+            self._loop.call_soon(self.returns.excluded, self.state.joins_anew)
         else:
-            why = self.state.problem or self._withdrawn or GroupClosed(f"{self.name} has left the group")
+            why = self.state.problem or self.returns.withdrawn or GroupClosed(f"{self.name} has left the group")
             self._loop.call_soon(self.end_alone, why, notice)
 
     def found(self, unit: Found, address: str) -> Found:
         """The same, with what one that asks from this address is told besides."""
-        return replace(unit, is_founder=self.founders.has(address), names=self.membership.members)
+        return replace(unit, is_founder=self.founding.founders.has(address), names=self.membership.members)
 
-    def welcome(self, unit: Welcome) -> Welcome:
-        """The same, with what those that join are told besides."""
-        return replace(
-            unit,
-            position=self._first_position,
-            partials=self._partials.size(unit.view.number),
-            founders=tuple(map(str, self.founders.addresses)),
-        )
-
-    def _tell_founder(self, question: Find, address: str) -> None:
+    def answer_outside(self, question: Find, address: str) -> None:
+        """Answers one that asks for the group from this address."""
         if self.host is not None:
             self.host.change(ReceiveOutside(question, address))
 
-    def excluded(self, output: membership_events.Excluded) -> None:
-        """The others continue without this member: it returns, or ends alone."""
-        self._loop.call_soon(self._return, output)  # when the machine's turn is over
+    def told_of_group(self, unit: Found) -> None:
+        """A member of a group of this name says, unasked, that it is running: it should be this one."""
+        self.founding.told_of_group(unit, self.terms)
 
-    def _return(self, output: membership_events.Excluded) -> None:
-        """Joins again, unless the application does not want it, or is about to end anyway."""
-        sentence = f"the group continues without {self.name}: {output.why}"
-        if self.left.done() or self.host is None:
-            return
-        if not (self._rejoin or self.inbox.is_held) or self._leaving.begun or self._arrivals.at_rest is not None:
-            self.end_alone(sentence, self.session.machine.config.notice_period)
-            return
-        self._logs.membership.warning("%s returns: %s", self.name, sentence, extra={"reason": output.why})
+    def retire(self) -> None:
+        """The protocol of the last view takes part no more, and nobody is suspected."""
+        assert self.host is not None
         self.session.stop()
-        self._arrivals.detection.stop()
+        self.arrivals.detection.stop()
         self._lacks = 0
         self.host.retire()
-        counts = settle(self.host, self.outbox, output.end, self._undurable) if output.end is not None else (None, None)
-        self.inbox.put_notice(Excluded(sentence, *counts))
-        self.state.interrupt()
-        timeout = self.parameters.failure_timeout / SECOND
-        self._arrivals.returning = Returning(
-            name=self.name,
-            address=str(self.address),
-            group=self.group,
-            contacts=[str(address) for address in self._addresses.contacts(self._view)],
-            old=self.me,
-            terms=self._terms.encoded(),
-            settings=membership_config(self.parameters, None),
-            send=self.transport.send_outside,
-            returned=self._returned,
-            refused=self._not_returned,
-            has_log=self.log is not None,
-        )
-        self._arrivals.returning.begin(self._exclusions.delay(self._loop.time(), timeout))
 
-    def _withdraw(self, why: GroupClosed | str) -> None:
-        """It does not return. If the group takes it in all the same, it leaves, so that the others need not miss it."""
-        returning = self._arrivals.returning
-        assert returning is not None
-        if self._withdrawn is None and returning.withdraw():
-            self._withdrawn = why
-            self.end = GroupClosed(f"{self.name} leaves the group: nothing can be sent any more")
-            self._loop.call_later(WITHDRAWN, self._ends_withdrawn)
-        elif self._withdrawn is None:
-            self.end_alone(why, 0)
-
-    def _ends_withdrawn(self) -> None:
-        """It was not taken in."""
-        if self._arrivals.returning is not None:
-            assert self._withdrawn is not None
-            self.end_alone(self._withdrawn, 0)
-
-    def _returned(self, me: Incarnation, welcome: Welcome, terms: Terms) -> None:
-        """It is a member again, as another incarnation and node."""
-        old, end = self.host, welcome.end_of_old
-        assert old is not None
-        settle(old, self.outbox, None if end is None else end.end, self._undurable)
-        self._arrivals.returning, self._arrivals.retired = None, old
-        place = welcome.view.place_of(me)
-        assert place is not None, "the joiner has checked it"
-        node = welcome.view.nodes[place]
-        self._use_session(joined_session(self.name, node, welcome.view, self.session.machine.config))
-        known = self._terms
-        if self.log is not None and terms != known.encoded():
-            known = read_terms(terms)
-            self._addresses.begin_anew()
-            self.log.durability.begin_anew()
-        self.enter(me, welcome, known, self.session.round_trips.typical())
-        if self._withdrawn is not None:
-            self.state.interrupt()
-            self.leave_group(None, drain=False)
-
-    def _not_returned(self, why: str) -> None:
-        self.end_alone(f"{self.name} could not return to the group: {why}", 0)
+    def excluded(self, output: membership_events.Excluded) -> None:
+        """The others continue without this member: it returns, or ends alone."""
+        self._loop.call_soon(self.returns.excluded, output)  # when the machine's turn is over
 
     def end_alone(self, why: GroupClosed | str, notice: int) -> None:
         """The group is over for this member only. For so long it still answers those that ask for the next view."""
@@ -636,7 +485,7 @@ class Member:
         """Too few members can be reached, or enough again."""
         self._lacks = lacks
         self.inbox.put_notice(self.membership.notice(lacks))
-        if lacks and (self._leaving.begun or self._arrivals.at_rest is not None):
+        if lacks and (self.leaving.begun or self.arrivals.at_rest is not None):
             self._loop.call_soon(self.end_alone, self.membership.unreached(self.name, lacks), 0)
         else:
             self.membership.log_blocked(self.name, lacks, self._logs)
@@ -648,7 +497,7 @@ class Member:
 
     def protocol_aborted(self, why: str) -> None:
         """The protocol gave the group up. Whoever did not answer may be alive, and the relay may have failed."""
-        by = "" if self._addresses.relay is None else f" (relay: {self._addresses.relay})"
+        by = "" if self.addresses.relay is None else f" (relay: {self.addresses.relay})"
         self.give_up(f"{self.name} aborted the group: {self.membership.with_names(why)}{by}")
 
     def protocol_failed(self, error: Exception) -> None:
@@ -656,7 +505,7 @@ class Member:
         self._tell_failure(self._failure(error))
 
     def _tell_failure(self, why: str) -> None:
-        view, place = self._view, self.session.places[self.me]
+        view, place = self.views.view, self.session.places[self.me]
         for _ in range(_TIMES_TOLD):
             self.transport.send_membership(Suspicion(view.number, place, 1 << place, why[:MAX_WHY]), None, view.number)
         self._loop.call_soon(self.end_alone, why, 0)

@@ -1,0 +1,156 @@
+"""What a member does that the others continued without: it returns, or ends alone."""
+
+import asyncio
+from typing import TYPE_CHECKING, Protocol
+
+from ordercast.live.events import Excluded
+from ordercast.live.host.application_state import MemberState
+from ordercast.live.host.arrivals import Arrivals
+from ordercast.live.host.batching import Outbox
+from ordercast.live.host.group_terms import GroupTerms, read_terms
+from ordercast.live.host.host import Host
+from ordercast.live.host.inbox import Inbox
+from ordercast.live.host.leaving import Leaving
+from ordercast.live.host.member_addresses import MemberAddresses
+from ordercast.live.host.parameters import Parameters
+from ordercast.live.host.returning import WITHDRAWN, Exclusions, Returning, settle
+from ordercast.live.host.running_group import joined_session, membership_config
+from ordercast.live.host.session_host import SessionHost
+from ordercast.live.host.view_entry import ViewEntry
+from ordercast.live.logs import GroupLogs
+from ordercast.live.session.machine import Session
+from ordercast.live.transport.addresses import Address
+from ordercast.live.transport.transport import Transport
+from ordercast.model.config import SECOND
+from ordercast.model.errors import GroupClosed
+from ordercast.protocols.membership import events as membership_events
+from ordercast.protocols.membership.applicants import Terms
+from ordercast.protocols.membership.units import Welcome
+from ordercast.protocols.membership.view import Incarnation
+
+if TYPE_CHECKING:
+    from ordercast.live.host.durable.member_log import MemberLog
+
+
+class ReturnOwner(Protocol):
+    """The member."""
+
+    name: str
+    address: Address
+    group: str
+    me: int
+    parameters: Parameters
+    transport: Transport
+    session: SessionHost
+    host: Host | None
+    inbox: Inbox
+    outbox: Outbox
+    arrivals: Arrivals
+    leaving: Leaving
+    addresses: MemberAddresses
+    state: MemberState
+    log: "MemberLog | None"
+    views: ViewEntry
+    terms: GroupTerms
+    left: "asyncio.Future[None]"
+    end: BaseException | None
+
+    @property
+    def is_closing(self) -> bool:
+        """The application has closed the group, for all members."""
+
+    def use_session(self, session: Session) -> None:
+        """Runs this session from now on."""
+
+    def retire(self) -> None:
+        """The protocol of the last view takes part no more, and nobody is suspected."""
+
+    def enter(self, me: Incarnation, welcome: Welcome, terms: GroupTerms, round_trip: int | None) -> None:
+        """Begins in a view of the open group."""
+
+    def leave_group(self, within: float | None, *, drain: bool = True) -> None:
+        """Leaves; the others continue."""
+
+    def end_alone(self, why: GroupClosed | str, notice: int) -> None:
+        """The group is over for this member only."""
+
+
+class ReturnToGroup:
+    """Of one member, for each of its exclusions."""
+
+    def __init__(self, owner: ReturnOwner, logs: GroupLogs, *, rejoin: bool) -> None:
+        """`rejoin`: if the others continue without this member, it joins again."""
+        self._owner, self._logs, self._rejoin = owner, logs, rejoin
+        self._loop = asyncio.get_running_loop()
+        self.exclusions = Exclusions()
+        self.withdrawn: GroupClosed | str | None = None
+        """Why it does not return, though it may be taken in."""
+
+    def excluded(self, output: membership_events.Excluded) -> None:
+        """Joins again, unless the application does not want it, or is about to end anyway."""
+        owner = self._owner
+        sentence = f"the group continues without {owner.name}: {output.why}"
+        if owner.left.done() or owner.host is None:
+            return
+        if not (self._rejoin or owner.inbox.is_held) or owner.leaving.begun or owner.is_closing:
+            owner.end_alone(sentence, owner.session.machine.config.notice_period)
+            return
+        self._logs.membership.warning("%s returns: %s", owner.name, sentence, extra={"reason": output.why})
+        owner.retire()
+        counts: tuple[int | None, int | None] = (None, None)
+        if output.end is not None:
+            counts = settle(owner.host, owner.outbox, output.end, owner.views.undurable)
+        owner.inbox.put_notice(Excluded(sentence, *counts))
+        owner.state.interrupt()
+        timeout = owner.parameters.failure_timeout / SECOND
+        owner.arrivals.returning = Returning(
+            name=owner.name,
+            address=str(owner.address),
+            group=owner.group,
+            contacts=[str(address) for address in owner.addresses.contacts(owner.views.view)],
+            old=owner.me,
+            terms=owner.terms.encoded(),
+            settings=membership_config(owner.parameters, None),
+            send=owner.transport.send_outside,
+            returned=self._returned,
+            refused=lambda why: owner.end_alone(f"{owner.name} could not return to the group: {why}", 0),
+            has_log=owner.log is not None,
+        )
+        owner.arrivals.returning.begin(self.exclusions.delay(self._loop.time(), timeout))
+
+    def withdraw(self, why: GroupClosed | str) -> None:
+        """It does not return. If the group takes it in all the same, it leaves, so that the others need not miss it."""
+        owner, returning = self._owner, self._owner.arrivals.returning
+        assert returning is not None
+        if self.withdrawn is None and returning.withdraw():
+            self.withdrawn = why
+            owner.end = GroupClosed(f"{owner.name} leaves the group: nothing can be sent any more")
+            self._loop.call_later(WITHDRAWN, self._ends_withdrawn)
+        elif self.withdrawn is None:
+            owner.end_alone(why, 0)
+
+    def _ends_withdrawn(self) -> None:
+        """It was not taken in."""
+        if self._owner.arrivals.returning is not None:
+            assert self.withdrawn is not None
+            self._owner.end_alone(self.withdrawn, 0)
+
+    def _returned(self, me: Incarnation, welcome: Welcome, terms: Terms) -> None:
+        """It is a member again, as another incarnation and node."""
+        owner, end = self._owner, welcome.end_of_old
+        assert owner.host is not None
+        settle(owner.host, owner.outbox, None if end is None else end.end, owner.views.undurable)
+        owner.arrivals.returning, owner.arrivals.retired = None, owner.host
+        place = welcome.view.place_of(me)
+        assert place is not None, "the joiner has checked it"
+        node = welcome.view.nodes[place]
+        owner.use_session(joined_session(owner.name, node, welcome.view, owner.session.machine.config))
+        known = owner.terms
+        if owner.log is not None and terms != known.encoded():
+            known = read_terms(terms)
+            owner.addresses.begin_anew()
+            owner.log.durability.begin_anew()
+        owner.enter(me, welcome, known, owner.session.round_trips.typical())
+        if self.withdrawn is not None:
+            owner.state.interrupt()
+            owner.leave_group(None, drain=False)
