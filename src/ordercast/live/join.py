@@ -32,6 +32,7 @@ from ordercast.live.transport.addresses import (
     require_member_name,
     require_one_network,
 )
+from ordercast.live.user_key import is_shared, user_keys
 from ordercast.model.errors import ConfigError, GroupError
 from ordercast.wire.control import MAX_MEMBERS
 from ordercast.wire.keys import GroupKeys, keys_from_environment, keys_from_file
@@ -148,7 +149,8 @@ def join(  # noqa: PLR0913 (its options are its arguments)
     - `bind`: with `size` or `contacts`, our own address, such as "10.0.0.1:0"; port 0 is any free port. May be left out
       for a group on this machine.
     - `key`: the group's keys, or the path of a file with them. Default: the variable ORDERCAST_KEY. Without a key only
-      members on this machine are allowed, unless `insecure` is true.
+      members on this machine are allowed, and those of this user: a key of the user's own is made and used.
+      `insecure`: without a key anybody who can reach a member can take part.
     - `timeout`: seconds for all members to join, or for this one to be taken in; then `JoinError` is raised.
     - `record`: a folder for a trace of this member; `ordercast audit` checks those of all members together.
       `record_detail`: "all", or "deliveries", which takes less time and space.
@@ -184,7 +186,7 @@ def join(  # noqa: PLR0913 (its options are its arguments)
             raise ConfigError("a log needs the members (members) or contacts: with size, no member has a fixed address")
     at = None if contacts is None else _contacts(contacts, members, size)
     own = _own_address(members, size, name, bind, settings.multicast) if at is None else _joiner(at, name, bind)
-    found = {} if members is None else members_of(group, members)
+    found = {} if members is None else members_of(group, members, shared=is_shared(key, insecure=insecure))
     if found and name is not None and name not in found:
         raise ConfigError(f"{name!r} is not a member; members are: {', '.join(found)}")
     addresses = [own] if own is not None else list(found.values())
@@ -244,14 +246,16 @@ def _require_state(state: object) -> None:
 
 
 def keys_for(addresses: Iterable[Address], key: GroupKeys | Path | str | None, *, insecure: bool) -> GroupKeys | None:
-    """The keys that are given, in a file or by the environment; required if members are on other machines."""
+    """The keys that are given, in a file or by the environment; on this machine those of the user."""
     if key is None:
         keys = keys_from_environment(os.environ)
     else:
         keys = key if isinstance(key, GroupKeys) else keys_from_file(Path(key))
-    if keys is None and not insecure and not all(address.is_loopback() for address in addresses):
+    if keys is not None or insecure:
+        return keys
+    if not all(address.is_loopback() for address in addresses):
         raise KeyRequiredError("set insecure=True")
-    return keys
+    return user_keys()
 
 
 async def _open(options: JoinOptions) -> "Group":

@@ -269,9 +269,11 @@ def _open(options: JoinOptions, name: str) -> socket:
     try:
         return open_socket(address)
     except AddressInUseError:
-        raise AddressInUseError(
-            f"cannot bind {address}: {name} is running already on this machine, or another program uses its port"
-        ) from None
+        if address in contacts_of(options.group):
+            why = f"{name} is running already on this machine"
+        else:
+            why = f"{name} is being started already on this machine, or another program uses its port"
+        raise AddressInUseError(f"cannot bind {address}: {why}") from None
 
 
 def _discovery(options: JoinOptions, seal: Seal, codec: Codec) -> tuple[DiscoveryHost, Endpoint]:

@@ -28,7 +28,11 @@ KEY_ONCE = typer.Option(
     help="File with the group's keys (see `ordercast key`). Default: the variable ORDERCAST_KEY.",
     rich_help_panel=NETWORK,
 )
-INSECURE = typer.Option("--insecure", help="Allow members on other machines without a key.", rich_help_panel=NETWORK)
+INSECURE = typer.Option(
+    "--insecure",
+    help="Use no key: whoever reaches a member can take part. Default on one machine: a key of this user.",
+    rich_help_panel=NETWORK,
+)
 MULTICAST = typer.Option(
     help="Multicast address, such as 239.7.7.7:7000, to send to all at once. Default: unicast.",
     rich_help_panel=NETWORK,

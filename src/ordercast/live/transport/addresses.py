@@ -1,6 +1,9 @@
 """The members of a group and their addresses: names, hosts and ports."""
 
+import os
+import socket
 from collections.abc import Iterable, Mapping
+from functools import cache
 from hashlib import blake2b
 from ipaddress import ip_address
 from itertools import combinations
@@ -11,6 +14,7 @@ from ordercast.wire.control import MAX_MEMBERS
 
 LOOPBACK = "127.0.0.1"
 _FIRST_PORT, _PORTS = 10_000, 22_000  # below the ephemeral ports
+_ANY_HOST, _OTHER_HOST = "127.255.255.1", "127.255.255.2"  # of loopback; no group is there
 
 
 class Address(NamedTuple):
@@ -92,10 +96,11 @@ def require_member_name(name: object) -> None:
         raise ConfigError(f"{name!r} is not a valid member name; use letters, digits, dots and dashes")
 
 
-def members_of(group: str, members: Mapping[str, str] | Iterable[str]) -> dict[str, Address]:
+def members_of(group: str, members: Mapping[str, str] | Iterable[str], *, shared: bool = False) -> dict[str, Address]:
     """Names and addresses, sorted by name: the same order at all members.
 
-    Names without addresses are members on this machine: their ports are derived from group and name.
+    Names without addresses are members on this machine, at addresses that are derived from group and name. They are
+    those of this user's group; `shared`: of that of all users.
     """
     if isinstance(members, str) or not isinstance(members, Iterable):
         raise ConfigError(f"members must be names or a mapping from names to addresses, not {members!r}")
@@ -110,8 +115,9 @@ def members_of(group: str, members: Mapping[str, str] | Iterable[str]) -> dict[s
     for name in named:
         require_member_name(name)
     found: dict[str, Address] = {}
+    owner = "" if shared else str(os.geteuid())
     for name, text in sorted(named.items()):
-        found[name] = reachable(address_of(text)) if text else _local(group, name, found.values())
+        found[name] = reachable(address_of(text)) if text else _local(group, name, owner, found.values())
     require_one_network(found)
     return found
 
@@ -131,9 +137,35 @@ def require_one_network(addresses: Mapping[str, Address]) -> None:
             raise ConfigError(f"{both}: they cannot send to each other; use IPv4 for all, or IPv6 for all")
 
 
-def _local(group: str, name: str, taken: Iterable[Address]) -> Address:
-    """A port of this machine for a name; on a collision the later name gets the next port."""
+def _local(group: str, name: str, owner: str, taken: Iterable[Address]) -> Address:
+    """Where a name of a group on this machine is.
+
+    Each group of each user has a host of its own, of the 16 million of loopback, so that groups do not take each
+    other's ports. A port that is in use at all addresses, or by an earlier name, is passed over.
+    """
+    number = int.from_bytes(blake2b(f"{group}\0{owner}".encode(), digest_size=8).digest())
+    host = f"127.{1 + number // 65_024 % 254}.{number // 254 % 256}.{1 + number % 254}" if _has_hosts() else LOOPBACK
     port = int.from_bytes(blake2b(f"{group}\0{name}".encode(), digest_size=8).digest()) % _PORTS
-    while Address(LOOPBACK, _FIRST_PORT + port) in taken:
+    while Address(host, _FIRST_PORT + port) in taken or (_has_hosts() and not _is_free(_FIRST_PORT + port)):
         port = (port + 1) % _PORTS
-    return Address(LOOPBACK, _FIRST_PORT + port)
+    return Address(host, _FIRST_PORT + port)
+
+
+@cache
+def _has_hosts() -> bool:
+    """Whether all of 127.0.0.0/8 is this machine, as on Linux; elsewhere only one host is."""
+    return _can_bind(_ANY_HOST, 0)
+
+
+def _is_free(port: int) -> bool:
+    """Whether no program has this port at all addresses of this machine, as servers have."""
+    return _can_bind(_ANY_HOST, port) or _can_bind(_OTHER_HOST, port)
+
+
+def _can_bind(host: str, port: int) -> bool:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as tried:
+        try:
+            tried.bind((host, port))
+        except OSError:
+            return False
+    return True
