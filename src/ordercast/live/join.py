@@ -39,6 +39,7 @@ from ordercast.wire.keys import GroupKeys, keys_from_environment, keys_from_file
 
 if TYPE_CHECKING:
     from ordercast.live.group import Group
+    from ordercast.live.sync_group import SyncGroup
 
 _OPENS = "ordercast.live.open_group"
 _RENAMED = {**RENAMED_SETTINGS, "recorded": "record_detail"}
@@ -84,6 +85,21 @@ class Joining:
     ) -> None:
         assert self._group is not None
         await self._group.__aexit__(kind, error, trace)
+
+    def sync(self) -> "SyncGroup":
+        """Joins in an event loop of its own, in a thread, for a program that has none; returns when it has joined.
+
+        Used with `with`, at the end of which the thread ends.
+        """
+        from ordercast.live.sync_group import LoopThread, SyncGroup, call_in  # noqa: PLC0415 (few need it)
+
+        thread = LoopThread(f"ordercast {self._options.group}")
+        try:
+            group = call_in(thread.loop, lambda _: self._joined(), None)
+        except BaseException:
+            thread.stop()
+            raise
+        return SyncGroup(group, thread.loop, thread)
 
     async def _joined(self) -> "Group":
         async with self._lock:
