@@ -13,6 +13,7 @@ import pytest
 
 import ordercast.live.open_group
 from ordercast.live.group import Group
+from ordercast.live.host.heartbeat_thread import HeartbeatThread
 from ordercast.live.transport.addresses import Address
 from ordercast.live.transport.fragmentation import DatagramReassembler
 from ordercast.model.errors import GroupClosed
@@ -95,6 +96,7 @@ def use_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ordercast.live.open_group, "Endpoint", MemoryEndpoint)
     monkeypatch.setattr(ordercast.live.open_group, "open_socket", lambda address: address)
     monkeypatch.setattr(ordercast.live.open_group, "contacts_of", lambda _: [])  # those of other processes
+    monkeypatch.setattr(HeartbeatThread, "ticked", lambda *_: None)  # memory is that of one thread
 
 
 @asynccontextmanager

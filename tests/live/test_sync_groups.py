@@ -64,18 +64,20 @@ def nothing() -> Iterator[None]:
 
 def test_many_threads_share_a_group() -> None:
     with pair() as (one, other):
-        threads = [
-            threading.Thread(target=lambda: [one.send(b"x", timeout=20) for _ in range(20)], daemon=True)
-            for _ in range(4)
-        ]
         found: list[bytes] = []
-        readers = [
-            threading.Thread(target=lambda: [found.append(other.receive(20).payload) for _ in range(40)], daemon=True)
-            for _ in range(2)
-        ]
-        for thread in [*threads, *readers]:
+
+        def send() -> None:
+            for _ in range(20):
+                one.send(b"x", timeout=20)
+
+        def receive() -> None:
+            for _ in range(40):
+                found.append(other.receive(20).payload)  # noqa: PERF401 (one by one, as they come)
+
+        threads = [threading.Thread(target=work, daemon=True) for work in (send, send, send, send, receive, receive)]
+        for thread in threads:
             thread.start()
-        for thread in [*threads, *readers]:
+        for thread in threads:
             thread.join(30)
         assert found == [b"x"] * 80
 

@@ -5,6 +5,7 @@ import os
 import socket
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -45,7 +46,7 @@ def test_a_key_that_others_can_read_is_told(home: Path) -> None:
         user_keys()
     with pytest.raises(ConfigError, match="the key of this user"):
         join("g", members=["A", "B"])
-    assert join("g", members=["A", "B"], insecure=True), "who wants none needs none"
+    join("g", members=["A", "B"], insecure=True)  # who wants none needs none
 
 
 def test_something_else_in_the_place_of_the_key_is_told(home: Path) -> None:
@@ -125,11 +126,15 @@ def test_members_of_several_users_agree_on_addresses_if_they_share_a_key(
     (tmp_path / "group.key").chmod(0o600)
     if how == "environment":
         monkeypatch.setenv(KEY_VARIABLE, line)
-    options = {"insecure": {"insecure": True}, "key": {"key": tmp_path / "group.key"}, "environment": {}}[how]
+    given: dict[str, dict[str, Any]] = {
+        "insecure": {"insecure": True},
+        "key": {"key": tmp_path / "group.key"},
+        "environment": {},
+    }
     found = []
     for user in (1, 2):
-        monkeypatch.setattr(addresses.os, "geteuid", lambda user=user: user)
-        found.append(join("orders", members=["A", "B"], **options)._options.members)
+        monkeypatch.setattr(os, "geteuid", lambda user=user: user)
+        found.append(join("orders", members=["A", "B"], **given[how])._options.members)
     assert found[0] == found[1] == members_of("orders", ["A", "B"], shared=True)
 
 
