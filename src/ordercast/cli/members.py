@@ -14,7 +14,8 @@ from ordercast.cli.shared.live_options import INSECURE, KEY_ONCE, contacts_from,
 from ordercast.live.group_members import FoundGroup, FoundMember, Presence, find_members
 from ordercast.live.join import keys_for
 from ordercast.live.local_groups import contacts_of, local_groups
-from ordercast.live.transport.addresses import Address, address_of, require_group_name
+from ordercast.live.resolution import look_up
+from ordercast.live.transport.addresses import Address, place_of, require_group_name
 from ordercast.model.config import require
 from ordercast.model.errors import JoinError
 from ordercast.wire.keys import keys_from_file
@@ -69,7 +70,11 @@ def members_command(
 def _addresses(group: str, contacts: list[str] | Literal["local"]) -> list[Address]:
     """Raises `JoinError` if no member runs on this machine, and no address is given."""
     if not isinstance(contacts, str):
-        return [address_of(text) for text in contacts]
+        named = {text: place_of(text) for text in contacts}
+        known = asyncio.run(look_up(named))
+        if not known:
+            raise JoinError(f"no address is known for {', '.join(named)}")
+        return list(known.values())
     found = contacts_of(group)
     if not found:
         others = local_groups()

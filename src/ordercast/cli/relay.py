@@ -63,6 +63,8 @@ def relay_command(
     place = address_of(address)
     _require_relayed(shared, settings)
     members = members_of(group, members_from(member_list), shared=is_shared(key, insecure=insecure))
+    for name, each in members.items():
+        require(not each.is_name, f"a relay sends to numbers: give the address of {name} as one, not {each}")
     require_one_network({**members, "the relay": place})
     with telling_options():
         keys = keys_for([place, *members.values()], key, insecure=insecure)

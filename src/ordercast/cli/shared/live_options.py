@@ -10,7 +10,7 @@ from typing import Any, Literal
 import typer
 
 from ordercast.live.join import KeyRequiredError
-from ordercast.live.transport.addresses import LOOPBACK, address_of, reachable
+from ordercast.live.transport.addresses import LOOPBACK, address_of, place_of, reachable
 from ordercast.model.config import require
 from ordercast.model.errors import ConfigError
 from ordercast.wire.keys import GroupKeys, keys_from_file
@@ -92,7 +92,7 @@ def contacts_from(text: str) -> list[str] | Literal["local"]:
     parts = [part.strip() for part in text.split(",")]
     for part in parts:
         try:
-            reachable(address_of(part))
+            reachable(place_of(part))
         except ConfigError as error:
             raise ConfigError(f"--join: {error}; or use `--join local`") from None
     return parts

@@ -1,6 +1,7 @@
 """The members of a group and their addresses: names, hosts and ports."""
 
 import os
+import re
 import socket
 from collections.abc import Iterable, Mapping
 from functools import cache
@@ -17,8 +18,14 @@ _FIRST_PORT, _PORTS = 10_000, 22_000  # below the ephemeral ports
 _ANY_HOST, _OTHER_HOST = "127.255.255.1", "127.255.255.2"  # of loopback; no group is there
 
 
+_NAME = re.compile(
+    r"(?=.{1,253}$)(?:[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?\.)*[A-Za-z](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9])?\.?",
+    re.ASCII,
+)
+
+
 class Address(NamedTuple):
-    """A host, as a numeric IP address, and a port."""
+    """A host, as a numeric IP address, and a port. As it was given the host may be a name."""
 
     host: str
     port: int
@@ -26,15 +33,35 @@ class Address(NamedTuple):
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
+    @property
+    def is_name(self) -> bool:
+        """True if the host is a name, which has to be looked up."""
+        return not _is_host(self.host)
+
+    @property
+    def is_unspecified(self) -> bool:
+        """True for 0.0.0.0 and ::, which mean any address of the local machine."""
+        return not self.is_name and ip_address(self.host.partition("%")[0]).is_unspecified
+
     def is_loopback(self) -> bool:
         """True if it is an address of the loopback interface."""
-        return ip_address(self.host.partition("%")[0]).is_loopback
+        return not self.is_name and ip_address(self.host.partition("%")[0]).is_loopback
+
+
+def place_of(text: str, *, any_port: bool = False) -> Address:
+    """Reads an address as a user gives it: as `address_of`, or orders-0.orders:7000, with the name of a host."""
+    host, colon, port = str(text).rpartition(":")
+    if not colon or host == "localhost" or not _NAME.fullmatch(host):
+        return address_of(text, any_port=any_port)
+    if not (port.isdecimal() and (0 if any_port else 1) <= int(port) < 1 << 16):
+        raise ConfigError(f"{text!r} is not an address; use a host and a port, such as {host}:7000")
+    return Address(host, int(port))
 
 
 def address_of(text: str, *, any_port: bool = False) -> Address:
     """Reads 10.0.0.1:7000, [fe80::1%eth0]:7000 or localhost:7000. `any_port`: 0 is allowed.
 
-    No other names are resolved: addresses that peers send are read here too, and must not cause DNS queries.
+    No other names are taken: addresses that peers send are read here too, and must not cause DNS queries.
     """
     host, colon, port = str(text).rpartition(":")  # str: a value from a file may be a number
     host = host.removeprefix("[").removesuffix("]")
@@ -72,8 +99,11 @@ def multicast_of(text: str, member: Address | None = None) -> Address:
 
 def reachable(address: Address) -> Address:
     """The address itself, if others can send to it: 0.0.0.0 and :: mean any address of the local machine."""
-    if ip_address(address.host.partition("%")[0]).is_unspecified:
-        raise ConfigError(f"others cannot send to {address}; use an address of an interface of this machine")
+    if address.is_unspecified:
+        raise ConfigError(
+            f"others cannot send to {address}; use an address of an interface of this machine, or give the one that "
+            "others send to besides (advertise)"
+        )
     return address
 
 
@@ -117,7 +147,7 @@ def members_of(group: str, members: Mapping[str, str] | Iterable[str], *, shared
     found: dict[str, Address] = {}
     owner = "" if shared else str(os.geteuid())
     for name, text in sorted(named.items()):
-        found[name] = reachable(address_of(text)) if text else _local(group, name, owner, found.values())
+        found[name] = reachable(place_of(text)) if text else _local(group, name, owner, found.values())
     require_one_network(found)
     return found
 
@@ -128,6 +158,8 @@ def require_one_network(addresses: Mapping[str, Address]) -> None:
         both = f"{one} has the address {here}, {other} has {there}"
         if here == there:
             raise ConfigError(f"{one} and {other} have the same address, {here}; give each its own")
+        if here.is_name or there.is_name:
+            continue
         if here.is_loopback() != there.is_loopback():
             raise ConfigError(
                 f"{both}: a loopback address cannot be reached from another machine; give all of them addresses of "

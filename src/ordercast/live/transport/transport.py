@@ -151,6 +151,12 @@ class Transport:
         self._receiving.forget_looped_back()
         self.open(int.from_bytes(view.tag, "big"), channel, relay, max_hold=max_hold, gather=gather)
 
+    def moved(self, addresses: list[Address]) -> None:
+        """Those that open the group with this member have these addresses now."""
+        table = self.table
+        table.addresses[:] = addresses
+        self._endpoint.reach([address for place, address in enumerate(addresses) if place != table.me])
+
     @property
     def session(self) -> int | None:
         """The tag of the open session; None before it is open."""
