@@ -35,18 +35,28 @@ class CommandId(NamedTuple):
     """Of this member's commands to this object with this priority, from 1."""
 
 
+class CallStream(Protocol):
+    """The commands of one member to one object with one priority."""
+
+    def command_id(self, sequence: int) -> CommandId:
+        """Which command has this number."""
+
+
 class Call(asyncio.Future[_R]):
     """A command that was sent. Await it for its result, or for the exception that it raised.
 
     A call that is cancelled, or not awaited, is applied nevertheless.
     """
 
-    _id: tuple[str, str, int, int, int]
+    # One object for each command that waits: hundreds of thousands of them are made each second.
+    __slots__ = ("_sequence", "_stream")
+    _sequence: int
+    _stream: CallStream
 
     @property
     def id(self) -> CommandId:
         """Which command it is."""
-        return CommandId(*self._id)
+        return self._stream.command_id(self._sequence)
 
 
 class Context(msgspec.Struct):
