@@ -39,6 +39,7 @@ _log = logging.getLogger("ordercast.replicated")
 _MAX_PRIORITY = 255
 _PRIORITISED = {"prito", "prio"}
 _UNORDERED = {"spo", "po"}
+_SELECTIVE = "st"
 _REPLAYED = (Hello, Tick, Together)
 _NEVER = 1 << 62
 
@@ -52,6 +53,8 @@ class ObjectHost:
         on: Mapping[str, frozenset[str]],
         answering: Answering | None,
         check_interval: float,
+        *,
+        has_log: bool,
     ) -> None:
         self._replica = Replica(objects, on, self)
         self._session = secrets.randbits(62) + 1
@@ -72,7 +75,7 @@ class ObjectHost:
         self._is_mine = False
         """What comes from this member now was sent by this process, not by one that it was before."""
         self.error: Exception | None = None
-        self.prioritised = False
+        self._has_log, self.prioritised = has_log, False
         self._group: Group | None = None
         self._following: asyncio.Task[None] | None = None
         self.send_to_all: Callable[..., object]
@@ -172,7 +175,7 @@ class ObjectHost:
         if protocol in _UNORDERED:
             await group.leave()
             raise ConfigError("replicated objects need one order: 'sequenced', 'total' or 'priority', not 'partial'")
-        self.prioritised = protocol in _PRIORITISED
+        self.prioritised, self._selective = protocol in _PRIORITISED, protocol == _SELECTIVE and not self._has_log
         self.send_to_all = group.send_nowait
         self._live_from = group.view.number
         self._views[group.view.number] = group.members
@@ -358,7 +361,7 @@ class ObjectHost:
         if interface != self._replica.interface and not is_mine and not self._begun:
             raise ConfigError(
                 f"{sender} has other objects, or other commands, than {self.me}: all members need the same classes"
-                + (", also those that wrote the log" if sender == self.me else "")
+                + (", also those that wrote the log" if self._has_log else "")
             )
         self._hold_back(self._replica.hello(sender, session))
         self._shards.said_hello(sender)
@@ -456,14 +459,10 @@ class ObjectHost:
         self.send_frame(encode(Tick(now)), None, 0)
 
     def send(self, frame: Request | Answer, to: Iterable[str] | None) -> None:
-        """For calls: sends a message; an answer goes to all if the order has no destinations."""
+        """For calls: sends a message; an answer goes to all if messages cannot have destinations."""
         if isinstance(frame, Answer) and not self._selective:
             to = None
         self.send_frame(encode(frame), None if to is None else frozenset(to), 0)
-
-    @property
-    def _selective(self) -> bool:
-        return self.group.stats().protocol == "st"
 
     def _present(self, on: frozenset[str]) -> frozenset[str] | None:
         found = on & frozenset(self.members)
