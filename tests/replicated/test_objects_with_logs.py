@@ -15,6 +15,8 @@ from tests.live.durable.logged import LOGGED_ORDERS, kill
 from tests.live.groups import new_name, run
 from tests.replicated.groups import cluster, until
 
+SETTINGS = {each: Settings(order=each, failure_timeout=0.5) for each in ("total", "priority")}
+SETTINGS["sequenced"] = Settings(order="sequenced", resilience=1, failure_timeout=0.5)
 SMALL = Options(retention=Retention(bytes=1 << 16), max_segment=1 << 15)
 
 
@@ -36,7 +38,7 @@ class Process:
             answer=self.answer,
             members=list("ABC"),
             name=self.name,
-            settings=Settings(order=order, failure_timeout=0.5, **({"resilience": 1} if order == "sequenced" else {})),
+            settings=SETTINGS[order],
             log=LogSettings(self.folder / self.name, options=options),
             check_interval=0,
             timeout=15,

@@ -28,6 +28,7 @@ from ordercast.replicated.frames import (
     Tick,
     Together,
     encode,
+    with_room,
 )
 from ordercast.replicated.objects import CommandId, Replicated
 from ordercast.replicated.reads import Marks
@@ -257,6 +258,10 @@ class ObjectHost:
             except msgspec.DecodeError:
                 self._refused(message)
                 continue
+            except RecursionError:
+                if (deep := self._decoded_deep(message)) is None:
+                    continue
+                sent = deep
             found = frames.get(type(sent))
             if found is None:
                 self._control(message, sent)
@@ -275,6 +280,15 @@ class ObjectHost:
                     self._commands.settle(hosted, priority, stream.last, result)
             elif hosted.on is not None:
                 self._tell_outcome(hosted, sender, priority, sent.sequence)
+
+    def _decoded_deep(self, message: Message) -> Control | None:
+        """A message with many values in values."""
+        try:
+            found: Control = with_room(self._replica.decode, message.payload)
+        except msgspec.DecodeError:
+            self._refused(message)
+            return None
+        return found
 
     def _is_for_holders(self, hosted: Hosted, message: Message) -> bool:
         """Whether a command is applied now, to an object that only some members hold."""

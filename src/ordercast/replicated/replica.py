@@ -12,7 +12,7 @@ import msgspec
 from msgspec.structs import astuple
 
 from ordercast.model.errors import CommandFailed, ConfigError
-from ordercast.replicated.frames import COMMANDS_OF_AN_OBJECT, FIRST_COMMAND, Control, encode, failed_part
+from ordercast.replicated.frames import COMMANDS_OF_AN_OBJECT, FIRST_COMMAND, Control, encode, failed_part, with_room
 from ordercast.replicated.objects import Binding, CommandHost, CommandSpec, Context, Replicated, commands_of
 from ordercast.replicated.sessions import Sessions, Stream
 
@@ -99,7 +99,9 @@ class Hosted:
 
     def state(self) -> HostedState:
         """As it is now."""
-        return HostedState(msgspec.Raw(encode(self.target)), self.context.time, self.context.number, self.streams)
+        return HostedState(
+            msgspec.Raw(with_room(encode, self.target)), self.context.time, self.context.number, self.streams
+        )
 
     def digest(self) -> bytes:
         """Of the state, and of which commands it contains."""
@@ -107,17 +109,12 @@ class Hosted:
             session: {priority: stream.last for priority, stream in streams.items()}
             for session, streams in self.streams.items()
         }
-        # The encoder itself sorts sets only if no dictionary has other keys than strings.
         place = self.context.time, self.context.number, applied
-        try:
-            whole = msgspec.to_builtins((self.target, *place), order="deterministic")
-        except TypeError:  # what has values of several types cannot be sorted
-            whole = _comparable(self.target), *place
-        return blake2b(encode(whole), digest_size=16).digest()
+        return blake2b(with_room(_digested, self.target, place), digest_size=16).digest()
 
     def load(self, state: HostedState) -> None:
         """Replaces the state."""
-        new = msgspec.msgpack.decode(state.value, type=type(self.target))
+        new = with_room(_decode, state.value, type(self.target))
         old = copy(self.target)
         for field in self.target.__struct_fields__:
             setattr(self.target, field, getattr(new, field))
@@ -184,13 +181,13 @@ class Hosted:
     def _kept(self, frame: Frame, stream: Stream, sequence: int, value: Any) -> Result:
         """The result for the caller, which shares nothing with the state."""
         try:
-            encoded = encode(value)
+            encoded = with_room(encode, value)
         except TypeError as error:
             stream.keep(sequence, f"TypeError: {error}", b"")
             return Result(error, None)
         stream.keep(sequence, "", encoded)
         if type(value) not in _IMMUTABLE:
-            value = msgspec.msgpack.decode(encoded, type=frame.result)
+            value = with_room(_decode, encoded, frame.result)
         return Result(None, value)
 
     def refuse(self, sequence: int, stream: Stream, error: Exception) -> Result | None:
@@ -211,7 +208,11 @@ def decoded_result(error: str, encoded: bytes, frame: Frame) -> Result:
     """A result that comes from another member."""
     if error:
         return Result(CommandFailed(error), None)
-    return Result(None, msgspec.msgpack.decode(encoded, type=frame.result)) if encoded else _NOTHING
+    return Result(None, with_room(_decode, encoded, frame.result)) if encoded else _NOTHING
+
+
+def _decode(encoded: bytes, kind: Any) -> Any:
+    return msgspec.msgpack.decode(encoded, type=kind)
 
 
 class Replica:
@@ -294,11 +295,13 @@ class Replica:
         """All that is held here."""
         objects = {name: hosted.state() for name, hosted in self.hosted.items() if hosted.held and hosted.on is None}
         present = sorted(self._present)
-        return encode(Snapshot(objects, self.sessions.numbers, self.interface, self.view, self.members, present))
+        return with_room(
+            encode, Snapshot(objects, self.sessions.numbers, self.interface, self.view, self.members, present)
+        )
 
     def load(self, saved: bytes) -> None:
         """Replaces everything that all members hold."""
-        snapshot = msgspec.msgpack.decode(saved, type=Snapshot)
+        snapshot: Snapshot = with_room(_decode, saved, Snapshot)
         if snapshot.interface != self.interface:
             raise ConfigError("the group has other objects, or other commands: all members need the same classes")
         self.view, self.members, self._present = snapshot.view, snapshot.members, set(snapshot.present)
@@ -306,6 +309,15 @@ class Replica:
             self.hosted[name].context.members = self.members
             self.hosted[name].load(state)
         self.sessions.numbers = snapshot.sessions
+
+
+def _digested(target: Replicated, place: tuple[Any, ...]) -> bytes:
+    # The encoder itself sorts sets only if no dictionary has other keys than strings.
+    try:
+        whole = msgspec.to_builtins((target, *place), order="deterministic")
+    except TypeError:  # what has values of several types cannot be sorted
+        whole = _comparable(target), *place
+    return encode(whole)
 
 
 def _comparable(value: Any) -> Any:
