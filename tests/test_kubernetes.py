@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
+import yaml  # type: ignore[import-untyped] # it has no types
 
 from ordercast import ConfigError, Settings, join
 from ordercast.cli.app import load_command

@@ -2,7 +2,6 @@
 
 import asyncio
 import socket
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -32,7 +31,7 @@ class Dns:
 
 
 @pytest.fixture
-def dns(monkeypatch: pytest.MonkeyPatch) -> Iterator[Dns]:
+def dns(monkeypatch: pytest.MonkeyPatch) -> Dns:
     found = Dns()
     monkeypatch.setattr(socket, "getaddrinfo", found)
     monkeypatch.setattr(resolution, "LOOK_AGAIN", 0.05)
@@ -230,7 +229,7 @@ class Translator(asyncio.DatagramProtocol):
 
     def __init__(self, inner: tuple[str, int]) -> None:
         self.inner, self.seen = inner, 0
-        self.outside: dict[tuple[str, int], asyncio.DatagramTransport] = {}
+        self.outside: dict[tuple[str, int], socket.socket] = {}
 
     def connection_made(self, transport: Any) -> None:
         self.transport = transport
@@ -241,8 +240,8 @@ class Translator(asyncio.DatagramProtocol):
             here = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
             here.setblocking(False)
             here.bind(("127.0.0.50", 0))
-            self.outside[source] = here  # type: ignore[assignment] # a socket is enough
-        self.outside[source].sendto(data, self.inner)  # type: ignore[arg-type]
+            self.outside[source] = here
+        self.outside[source].sendto(data, self.inner)
 
     def close(self) -> None:
         self.transport.close()
