@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from ordercast.audit.completeness import complete
 from ordercast.audit.logs import ALL_COLUMNS, RunLogs, logs_of
@@ -9,23 +10,38 @@ from ordercast.audit.reference import check_logs
 from ordercast.audit.verdict import Verdict
 from ordercast.model.config import Rules
 from ordercast.model.errors import ConfigError
+from ordercast.model.faults import Bursts, Fault, Pause, Split
 from ordercast.model.machine import Machine
 from ordercast.model.runs import RunConfig
 from ordercast.model.services import Service
 from ordercast.simulator import RunResult
 from ordercast.simulator.fault_recorder import FaultRecorder
 from ordercast.simulator.simulation import Simulation
-from ordercast.simulator.workloads import to_send
 from ordercast.swarm.draw_sequencer import quorum
-from ordercast.trace.schema import EVENT_COLUMNS, EventRow
+from ordercast.trace.schema import EVENT_COLUMNS, EventField, EventKind, EventRow
 
 INCOMPLETE, NOT_QUIESCENT, RAISES = "incomplete", "not_quiescent", "raises"
 """Failures other than violated properties: the run does not complete, a node of a complete run still waits, a machine
 raises an exception."""
 
-_LEAST_EVENTS = 50_000
-_LEAST_EVENTS_WITH_VIEWS = 500_000  # a group that is blocked keeps asking
-_EVENTS_OF_A_DELIVERY = 60  # a good run has ten
+_PROGRESS = frozenset(  # each happens a limited number of times in a run
+    kind.value
+    for kind in (
+        EventKind.SEND,
+        EventKind.ACCEPT,
+        EventKind.PREACK,
+        EventKind.ACK,
+        EventKind.DELIVER,
+        EventKind.VIEW,
+        EventKind.LEAVE,
+        EventKind.EXCLUDE,
+        EventKind.CRASH,
+    )
+)
+_ROUNDS = (
+    1_000  # of everybody speaking, without progress and without an outage: with back-off, 30 % lost, some 30 are usual
+)
+_OUTAGES = 8  # a burst of eight times the mean duration is one in three thousand
 
 
 @dataclass(frozen=True)
@@ -41,7 +57,7 @@ class Failure:
 
 
 class EndlessError(Exception):
-    """A run has more events than it may have."""
+    """A run goes on and on without progress."""
 
 
 @dataclass(frozen=True)
@@ -53,10 +69,34 @@ class Attempt:
     """The most severe first."""
 
 
-def most_events(config: RunConfig) -> int:
-    """A run with more events than this counts as endless."""
-    least = _LEAST_EVENTS_WITH_VIEWS if config.group.views else _LEAST_EVENTS
-    return least + _EVENTS_OF_A_DELIVERY * sum(to_send(config)) * config.group.nodes
+def most_without_progress(config: RunConfig) -> int:
+    """A run with more events than this since its last progress counts as endless.
+
+    In a round everybody speaks once and everybody hears it. During an outage nodes may speak whenever a status is due;
+    a group with views that has no quorum asks until the run is stalled.
+    """
+    nodes, timing = config.group.nodes, config.group.timing
+    outage = max((_outage(fault) for fault in config.faults), default=0)
+    rounds = _ROUNDS + outage // timing.status
+    if config.group.views:
+        rounds += 2 * config.stall_timeout // timing.poll
+    return rounds * nodes * (nodes + 1)
+
+
+def _outage(fault: Fault) -> int:
+    """For how long nothing may come through to a node."""
+    match fault:
+        case Pause(lasting=lasting) | Split(lasting=lasting):
+            return lasting
+        case Bursts(bad=bad):
+            return _OUTAGES * bad
+        case _:
+            return 0
+
+
+def without_progress(rows: Sequence[EventRow], most: int) -> bool:
+    """Whether none of the last `most` rows is progress; not if there are fewer rows."""
+    return len(rows) > most and not any(row[EventField.EVENT] in _PROGRESS for row in islice(reversed(rows), most))
 
 
 def failures_of(config: RunConfig, machine: type[Machine] | None = None) -> list[Failure]:
@@ -72,11 +112,11 @@ def attempt(
 ) -> Attempt:
     """Simulates a configuration; of a run that did not end, the rows up to its end are kept."""
     rows: list[EventRow] = []
-    most = most_events(config)
+    most = most_without_progress(config)
 
     def keep(batch: Sequence[EventRow]) -> None:
         rows.extend(batch)
-        if len(rows) > most:
+        if without_progress(rows, most):
             raise EndlessError
 
     try:
@@ -84,7 +124,7 @@ def attempt(
     except ConfigError:
         raise
     except EndlessError:
-        return Attempt(rows, [Failure(INCOMPLETE, f"it has not ended after {most:,} events")])
+        return Attempt(rows, [Failure(INCOMPLETE, f"{most:,} events without progress")])
     except Exception as error:  # whatever a machine raises is a fault of its own
         return Attempt(rows, [Failure(f"{RAISES} {type(error).__name__}", str(error) or "without a message")])
     return Attempt(rows, failures_in(result, audit_rows(config, rows, ended=result.complete)))
