@@ -1,6 +1,6 @@
 """Simulates a run and audits it: its failures are violated properties, an incomplete run, or an exception."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
@@ -10,8 +10,9 @@ from ordercast.audit.reference import check_logs
 from ordercast.audit.verdict import Verdict
 from ordercast.model.config import Rules
 from ordercast.model.errors import ConfigError
-from ordercast.model.faults import Bursts, Fault, Pause, Split
+from ordercast.model.faults import Bursts, Fault, Loss, Miss, Pause, Split
 from ordercast.model.machine import Machine
+from ordercast.model.nodes import name_of
 from ordercast.model.runs import RunConfig
 from ordercast.model.services import Service
 from ordercast.simulator import RunResult
@@ -23,8 +24,13 @@ from ordercast.trace.schema import EVENT_COLUMNS, EventField, EventKind, EventRo
 INCOMPLETE, NOT_QUIESCENT, RAISES = "incomplete", "not_quiescent", "raises"
 """Failures other than violated properties: the run does not complete, a node of a complete run still waits, a machine
 raises an exception."""
+NOT_SILENT, KEEPS, COPIES = "not_silent", "keeps_messages", "needless_copies"
+"""And of complete runs in which nobody waits: a node goes on speaking, or keeps messages that all have; or messages
+were sent again though nothing was lost, late or out of order."""
+OTHER_FAILURES = (INCOMPLETE, NOT_QUIESCENT, NOT_SILENT, KEEPS, COPIES)
+"""All that have no further name."""
 
-_PROGRESS = frozenset(  # each happens a limited number of times in a run
+_PROGRESS = frozenset(  # each happens a limited number of times in a run; a view may follow another for ever
     kind.value
     for kind in (
         EventKind.SEND,
@@ -32,7 +38,6 @@ _PROGRESS = frozenset(  # each happens a limited number of times in a run
         EventKind.PREACK,
         EventKind.ACK,
         EventKind.DELIVER,
-        EventKind.VIEW,
         EventKind.LEAVE,
         EventKind.EXCLUDE,
         EventKind.CRASH,
@@ -167,10 +172,32 @@ def failures_in(result: RunResult, verdict: Verdict) -> list[Failure]:
             found.append(Failure(complete.__name__, lacking.witnesses[0].violation.sentence))
         if any(result.waits) and not is_blocked(result):
             found.append(Failure(NOT_QUIESCENT, f"complete, but nodes still wait: {_waits(result)}"))
+        elif not any(result.waits):
+            found += _wasted(result)
     elif not is_blocked(result):
         how = "stalled" if result.stalled else "a node aborted" if result.aborted else "it ended"
         found.append(Failure(INCOMPLETE, f"{how}, and not all was delivered: {_waits(result)}"))
     return found
+
+
+def _wasted(result: RunResult) -> Iterator[Failure]:
+    """What a complete run in which nobody waits does, or did, for nothing."""
+    config, counters = result.config, result.counters
+    if not result.silent and not config.group.views:
+        yield Failure(NOT_SILENT, "complete, and no node waits, but timers go on")
+    gone = {*result.left, *result.crashed, *result.aborted_nodes}
+    keeping = {node: kept for node, kept in enumerate(result.kept) if kept and node not in gone}
+    if keeping:
+        kept = ", ".join(f"{name_of(node)}: {packets}" for node, packets in keeping.items())
+        yield Failure(KEEPS, f"complete, and no node waits, but packets are kept ({kept})")
+    if counters.retransmitted and not counters.lost and not _may_be_late(config):
+        yield Failure(COPIES, f"{counters.retransmitted:,} messages were sent again, and nothing was lost")
+
+
+def _may_be_late(config: RunConfig) -> bool:
+    """Whether something may arrive so late, though nothing is lost, that it has to be asked for."""
+    network, only_losses = config.network, all(isinstance(fault, Loss | Bursts | Miss) for fault in config.faults)
+    return bool(network.jitter or network.receive_time or network.bits_per_second) or not only_losses
 
 
 def _waits(result: RunResult) -> str:
