@@ -1,6 +1,6 @@
 """Who judges machines: search, audit, swarm and soak, each by its usual means."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from unittest.mock import patch
 
 import msgspec
@@ -10,13 +10,14 @@ from ordercast.explorer.explore import explore
 from ordercast.explorer.scenarios import default_scripts, scenario
 from ordercast.model.config import GroupConfig, Rules
 from ordercast.model.faults import Loss
-from ordercast.model.runs import RunConfig, Workload
+from ordercast.model.runs import RunConfig, TraceDetail, Workload
 from ordercast.pipeline.soak.worker import soak_one
 from ordercast.protocols.registry import machine_class
 from ordercast.simulator import machines
 from ordercast.swarm.draw import draw_config
 from ordercast.swarm.run_audit import attempt, audit_rows, failures_of
-from tests.blind.machines import AUDIT, SEARCH, SOAK, SWARM, BlindMachine
+from tests.blind.machines import AUDIT, BY_PRIORITY, SEARCH, SOAK, SWARM, BlindMachine
+from tests.protocols.prito.test_prito_bound import stream
 
 DRAWS = 40
 """Runs that swarm and soak may draw."""
@@ -53,23 +54,30 @@ def _run(protocol: str) -> RunConfig:
     return msgspec.structs.replace(run, network=network).with_default_timeouts()
 
 
+def _draws(protocol: str) -> Iterator[tuple[str, RunConfig]]:
+    """Random runs; and with priorities a stream of urgent messages, in which others starve if runs do not end."""
+    if protocol in BY_PRIORITY:
+        yield "stream", msgspec.structs.replace(stream(messages=200), protocol=protocol, record=TraceDetail.ALL)
+    for number in range(DRAWS):
+        yield f"run {number}", draw_config(number, protocol=protocol, most_nodes=4, receipts=150)
+
+
 def by_swarm(blind: BlindMachine, protocol: str) -> str:
     """The first failure of random runs; empty if none fails."""
-    for number in range(DRAWS):
-        config = draw_config(number, protocol=protocol, most_nodes=4, receipts=150)
+    for name, config in _draws(protocol):
         failures = failures_of(config, blind.of(protocol))
         if failures:
-            return f"{failures[0].kind} (run {number})"
+            return f"{failures[0].kind} ({name})"
     return ""
 
 
 def by_soak(blind: BlindMachine, protocol: str) -> str:
     """The first failure that a task of a soak finds; empty if none."""
     with patch.object(machines, "machine_class", lambda *_: blind.of(protocol)):
-        for number in range(DRAWS):
-            found = soak_one(draw_config(number, protocol=protocol, most_nodes=4, receipts=150), time_limit=60)
+        for name, config in _draws(protocol):
+            found = soak_one(config, time_limit=4)
             if found.failures:
-                return f"{found.failures[0][0]} (run {number})"
+                return f"{found.failures[0][0]} ({name})"
     return ""
 
 

@@ -282,5 +282,5 @@ BLIND = (
     BlindMachine("raises an exception", _Raises, noticed_by=NOT_BY_TRACES),
     BlindMachine("ignores priorities", policy=_IgnoresPriorities, protocols=BY_PRIORITY),
     BlindMachine("delivers the least urgent first", policy=_LeastUrgentFirst, protocols=BY_PRIORITY),
-    BlindMachine("never ends a run", policy=_NeverEndsRuns, protocols=BY_PRIORITY),
+    BlindMachine("never ends a run", policy=_NeverEndsRuns, protocols=BY_PRIORITY, noticed_by=(SWARM, SOAK)),
 )

@@ -14,6 +14,7 @@ from ordercast.explorer.node_state import NodeState
 from ordercast.explorer.promise_checker import PromiseBroken
 from ordercast.explorer.scenario import Item
 from ordercast.explorer.state_space import State, StateSpace, fire_step
+from ordercast.model.config import Rules
 from ordercast.model.machine import Level
 from ordercast.model.nodes import name_of
 
@@ -165,9 +166,9 @@ class FairContinuations:
 
     def _kept(self, state: State) -> str:
         """Who keeps packets, though everything is acknowledged everywhere."""
-        promise, nodes = self._space.scenario.promise, self._space.nodes
-        if promise.liveness_goal is not Level.ACKNOWLEDGED or not promise.forgets:
-            return ""
+        scenario, nodes = self._space.scenario, self._space.nodes
+        if scenario.promise.liveness_goal is not Level.ACKNOWLEDGED or scenario.group.rules is not Rules.SOUND:
+            return ""  # the printed rules say nothing of it
         for node in range(self._space.size):
             here = nodes.states[state[node]]
             kept = 0 if here.crashed or here.left else nodes.machine(node, here.snapshot).log_sizes().total()

@@ -76,8 +76,6 @@ class Promise:
     liveness_goal: Level | None = Level.ACKNOWLEDGED
     """Liveness: the level that every message reaches once no more units are lost; the highest level includes
     delivery. None: liveness is not checked."""
-    forgets: bool = True
-    """Where the liveness goal is reached, no node keeps packets any more."""
     never_less: tuple[str, ...] = ()
     """Vectors of the machine that never decrease, such as the papers' TREQ."""
     never_discards: tuple[str, ...] = ()

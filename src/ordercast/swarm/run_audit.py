@@ -14,7 +14,7 @@ from ordercast.model.faults import Bursts, Fault, Loss, Miss, Pause, Split
 from ordercast.model.machine import Machine
 from ordercast.model.nodes import name_of
 from ordercast.model.runs import RunConfig
-from ordercast.model.services import Service
+from ordercast.model.services import PRIORITISED, Service
 from ordercast.simulator import RunResult
 from ordercast.simulator.fault_recorder import FaultRecorder
 from ordercast.simulator.simulation import Simulation
@@ -24,10 +24,10 @@ from ordercast.trace.schema import EVENT_COLUMNS, EventField, EventKind, EventRo
 INCOMPLETE, NOT_QUIESCENT, RAISES = "incomplete", "not_quiescent", "raises"
 """Failures other than violated properties: the run does not complete, a node of a complete run still waits, a machine
 raises an exception."""
-NOT_SILENT, KEEPS, COPIES = "not_silent", "keeps_messages", "needless_copies"
-"""And of complete runs in which nobody waits: a node goes on speaking, or keeps messages that all have; or messages
-were sent again though nothing was lost, late or out of order."""
-OTHER_FAILURES = (INCOMPLETE, NOT_QUIESCENT, NOT_SILENT, KEEPS, COPIES)
+NOT_SILENT, KEEPS, COPIES, STARVES = "not_silent", "keeps_messages", "needless_copies", "waits_too_long"
+"""And of complete runs in which nobody waits: a node goes on speaking, or keeps messages that all have; messages
+were sent again though nothing was lost, late or out of order; or one waited longer behind others than it may."""
+OTHER_FAILURES = (INCOMPLETE, NOT_QUIESCENT, NOT_SILENT, KEEPS, COPIES, STARVES)
 """All that have no further name."""
 
 _PROGRESS = frozenset(  # each happens a limited number of times in a run; a view may follow another for ever
@@ -192,6 +192,25 @@ def _wasted(result: RunResult) -> Iterator[Failure]:
         yield Failure(KEEPS, f"complete, and no node waits, but packets are kept ({kept})")
     if counters.retransmitted and not counters.lost and not _may_be_late(config):
         yield Failure(COPIES, f"{counters.retransmitted:,} messages were sent again, and nothing was lost")
+    bound, longest = longest_wait(config, counters.lost), max((w.highest for w in counters.waiting.values()), default=0)
+    if bound is not None and longest > bound:
+        yield Failure(STARVES, f"a message waited for {longest:,} ns, longer than {bound:,} ns")
+
+
+def longest_wait(config: RunConfig, lost: int) -> int | None:
+    """How long a message may wait under priorities, whatever is more urgent; None if nothing is promised.
+
+    docs/protocols/prito.md derives it: a message is delivered everywhere after 2T + 5d + 6δ, d being the longest delay
+    of a unit, and each lost unit adds at most 16 polls + 4d and as much again.
+    """
+    group, network, timing = config.group, config.network, config.group.timing
+    ends_runs = config.protocol in PRIORITISED and group.priority.synchronises and group.rules is Rules.SOUND
+    is_bounded = not (network.bits_per_second or network.receive_time or network.send_time or group.views)
+    if not ends_runs or not is_bounded or not all(isinstance(fault, Loss | Miss) for fault in config.faults):
+        return None
+    delay = network.propagation + network.jitter
+    calm = 2 * timing.run + 5 * delay + 6 * timing.status
+    return calm + lost * (16 * timing.poll + 4 * delay + calm)
 
 
 def _may_be_late(config: RunConfig) -> bool:
