@@ -28,7 +28,7 @@ def rows(*happenings: tuple[int, str, int | None, str | None]) -> list[EventRow]
         send = event == "send"
         source = None if seq is None else 0
         priority = dict(SENT).get(seq, 0) if send and seq is not None else None
-        found.append((0, step, time, event, source, seq, [0] if send else None, priority, None, detail, None))
+        found.append((0, step, time, event, source, seq, (0,) if send else None, priority, None, detail, None))
     return found
 
 
