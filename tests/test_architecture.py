@@ -48,7 +48,7 @@ ROOMS: dict[str, tuple[set[str], set[str]]] = {
     "swarm": ({"model", "protocols", "trace", "audit", "simulator"}, {"stdlib", "msgspec"}),
     # The only room with Spark. What it measures and judges is made elsewhere.
     "pipeline": (
-        {"model", "trace", "protocols", "audit", "simulator", "explorer", "swarm"},
+        {"model", "trace", "log", "protocols", "audit", "simulator", "explorer", "swarm"},
         {"stdlib", "msgspec", "numpy", "pyarrow", "pyspark", "scipy"},
     ),
     # Experiments as data, formulas and statistics; how runs are measured is handed in.
