@@ -35,8 +35,8 @@ class Decoder(msgspec.Struct, frozen=True):
             why = self._problem(values[place]) or error
             raise LogError(
                 f"the message at position {first + place} is no {self.value} of the type {self.type}: {why}; its "
-                f'payload begins with {values[place][:_SHOWN]!r}; correct valueSchema, or say undecodable="null" for a value '
-                "that is null"
+                f'payload begins with {values[place][:_SHOWN]!r}; correct valueSchema, or say undecodable="null" for a '
+                "value that is null"
             ) from None
 
     def _all(self, payloads: pa.Array) -> pa.Array:

@@ -102,6 +102,10 @@ class HttpDisk:
         """Ends the connection."""
         self._connection.close()
 
+    def __del__(self) -> None:
+        if hasattr(self, "_connection"):  # Spark never says that a stream has ended
+            self._connection.close()
+
     create = rename = remove = sync = _refuse
 
 

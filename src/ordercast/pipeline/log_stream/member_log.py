@@ -74,6 +74,11 @@ class MemberLog:
         self._end = (0, 0, 0)
         """The first position of the last segment, the offset below which it is on the disk, and the position there."""
 
+    def forget(self) -> None:
+        """What was seen does not count any more: a member that came back may have written its end anew."""
+        self._segments.clear()
+        self._points.clear()
+
     def look(self) -> Standing:
         """How far it is now; raises `LogError` and `OSError`."""
         published = read_published_end(self.disk)  # before the names: the segment that it knows of is among them

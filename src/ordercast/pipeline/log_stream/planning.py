@@ -6,8 +6,10 @@ end was decided by another process. What is kept makes the next look faster, and
 
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import pairwise
+from typing import TypeVar
 
 import msgspec
 
@@ -20,6 +22,7 @@ from ordercast.pipeline.log_stream.places import Access, LogPlace, access_of, op
 ROWS_OF_A_PART = 1_000_000
 _POLL = 0.25  # seconds
 _SAY_AGAIN = 30.0  # seconds
+_Answer = TypeVar("_Answer")
 _log = logging.getLogger("ordercast.pipeline.log_stream")
 
 
@@ -206,7 +209,7 @@ class LogPlanner:
         for log, standing in found.items():
             if standing.first < target <= standing.durable:
                 try:
-                    return log.place_below(target, above)
+                    return _asked(log, partial(log.place_below, target, above))
                 except (LogError, OSError) as error:
                     why = f"{log.place.name}: {reason_of(error)}"
         raise LogError(f"no log has the message before position {target}: {why}")
@@ -217,9 +220,8 @@ class LogPlanner:
         for log, standing in found.items():
             if standing.first <= position <= standing.durable:
                 try:
-                    hash_ = log.hash_at(position)
+                    hash_ = _asked(log, partial(log.hash_at, position))
                 except (LogError, OSError) as error:
-                    self._logs.pop(log.place, None)
                     _log.warning("cannot read the log of %s: %s", log.place.name, reason_of(error))
                     continue
                 places[log.place.name] = OrderPlace(position, hash_) if hash_ is not None else None
@@ -290,3 +292,12 @@ class LogPlanner:
         known = [(log.place, log.point_before(start.position)) for log in (*logs[first:], *logs[:first])]
         others = [(place, None) for place in places_of(self._options) if place not in {each for each, _ in known}]
         return (*known, *others)
+
+
+def _asked(log: MemberLog, question: Callable[[], _Answer]) -> _Answer:
+    """A second time from the beginning if the log is not as it was."""
+    try:
+        return question()
+    except (LogError, OSError):
+        log.forget()
+        return question()

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator
+from itertools import count
 
 from ordercast.log.disk import Disk
 from ordercast.log.format import FRAME_SIZE, Frame, Kind, View, decode_frame_header, read_frame
@@ -27,9 +28,10 @@ def rows_of(part: Part) -> Iterator[Rows]:
     Raises `LogError` that names every member and what is wrong with it, if none has had what is missing for so long.
     """
     reached, lost, deadline = part.start, dict[str, str](), None
-    while True:
+    for turn in count():
         for place, point in part.sources:
-            reader = _PartReader(part, place, point, reached)
+            # Where a frame begins was seen by whoever planned this: its log may have been written anew since.
+            reader = _PartReader(part, place, None if turn else point, reached)
             try:
                 yield from reader.rows()
             except OtherOrder:
@@ -44,6 +46,8 @@ def rows_of(part: Part) -> Iterator[Rows]:
                 reached = reader.reached
             else:
                 return
+        if not turn:
+            continue
         deadline = deadline or time.monotonic() + part.member_timeout
         if time.monotonic() > deadline:
             why = "; ".join(f"{name}: {each}" for name, each in lost.items())
