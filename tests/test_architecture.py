@@ -39,6 +39,8 @@ ROOMS: dict[str, tuple[set[str], set[str]]] = {
     "live": ({"model", "protocols", "trace", "wire", "log"}, {"stdlib", "msgspec", "prometheus_client"}),
     # Objects on live groups; what is applied, and when, is decided without the event loop.
     "replicated": ({"model", "trace", "live"}, {"stdlib", "msgspec"}),
+    # Batches from outside, once in the order of a group.
+    "gateway": ({"model", "log", "live"}, {"stdlib", "msgspec"}),
     "audit": ({"model", "trace"}, {"stdlib"}),
     "drawing": ({"model"}, {"stdlib", "rich"}),
     "simulator": ({"model", "protocols", "trace"}, {"stdlib"}),
@@ -66,6 +68,7 @@ ROOMS: dict[str, tuple[set[str], set[str]]] = {
             "wire",
             "live",
             "replicated",
+            "gateway",
             "audit",
             "drawing",
             "simulator",
