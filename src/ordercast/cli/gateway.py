@@ -69,9 +69,10 @@ def gateway_command(
 ) -> None:
     """Run a member that hands batches from outside to its group.
 
-    It is the gateway of the sink of Spark streams, `df.writeStream.format("ordercast")`. A batch is one message, answered
-    when it is durable. A batch that is handed over again, here or at another gateway, is in the group once: all members
-    drop it by its source and number, see `ordercast.gateway`. On SIGINT or SIGTERM it leaves, and the others go on.
+    It is the gateway of the sink of Spark streams, `df.writeStream.format("ordercast")`. A batch is one message,
+    answered when it is durable. One that is handed over again, here or at another gateway, is in the group once: all
+    members drop it by its source and number, see `ordercast.gateway`. On SIGINT or SIGTERM it leaves, and the others
+    go on.
     Exit status 0: it left; 1: the group did not open, or was aborted; 2: an argument is wrong.
     """
     require(

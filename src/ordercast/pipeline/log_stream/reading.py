@@ -75,7 +75,7 @@ class _PartReader:
     def rows(self) -> Iterator[Rows]:
         disk = open_disk(self._place, self._part.access)
         try:
-            for frame, view in _frames(disk, self._part, self._point, self.reached.position):
+            for frame, view in _frames_of_part(disk, self._part, self._point, self.reached.position):
                 if self._is_other_view(frame, view):
                     yield from filter(None, [self.taken()])
                 self._take(frame, view)
@@ -113,7 +113,7 @@ class _PartReader:
             )
 
 
-def _frames(disk: Disk, part: Part, point: FramePoint | None, start: int) -> Iterator[tuple[Frame, View]]:
+def _frames_of_part(disk: Disk, part: Part, point: FramePoint | None, start: int) -> Iterator[tuple[Frame, View]]:
     """Frames with packets that have a message at `start` or above it, verified, with the view of each."""
     manifest = read_manifest(disk)
     names = counting_names(segment_names(disk.names()), manifest.start)
@@ -129,7 +129,7 @@ def _frames(disk: Disk, part: Part, point: FramePoint | None, start: int) -> Ite
         if expected is not None and expected != (segment.first, segment.header.hash):
             raise LogError(f"its log has a gap before position {segment.first}, which its member bridged by a snapshot")
         known = point if point is not None and segment_name(point.segment) == name else None
-        for frame, view, after in _frames_in(disk, segment, known):
+        for frame, view, after in frames_of(disk, segment, known):
             expected = after
             if frame.header.next > start and frame.header.kind == Kind.PACKETS:
                 yield frame, view
@@ -137,17 +137,17 @@ def _frames(disk: Disk, part: Part, point: FramePoint | None, start: int) -> Ite
                 return
 
 
-def _frames_in(
-    disk: Disk, segment: Segment, known: FramePoint | None
+def frames_of(
+    disk: Disk, segment: Segment, known: FramePoint | None = None, limit: int | None = None
 ) -> Iterator[tuple[Frame, View, tuple[int, bytes]]]:
-    """Each frame of a segment with the place after it, up to what is not there yet."""
+    """Each frame of a segment with the place after it, from `known` on, up to an offset or to what is there."""
     header = segment.header
     point = known or FramePoint(segment.first, header.hash, segment.first, header.size, header.context.view)
     offset, view, place = point.offset, point.view, (point.position, point.hash)
     file = disk.open(segment.name)
     try:
         data, base = memoryview(b""), offset
-        while True:
+        while limit is None or offset < limit:
             needed = _size_of(data, offset - base, header.salt)
             if offset - base + needed > len(data):
                 data, base = memoryview(file.read(offset, max(_CHUNK, needed))), offset
