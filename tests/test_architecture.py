@@ -91,7 +91,7 @@ METAPHORS = {
 """Names that modules had before they were named by the field's words: nobody who knows the field finds them."""
 HOMONYMS = {"channel": "explorer", "completion": "explorer", "nodes": "explorer", "replay": "explorer"}
 """Names that one package has no module of, because another package has one that is something else."""
-LISTS_OF_OPTIONS = {"simulate_command", "check_command", "node_command", "audit_command", "join"}
+LISTS_OF_OPTIONS = {"simulate_command", "check_command", "node_command", "audit_command", "gateway_command", "join"}
 LIVE_LAYERS = {
     "values": set(),  # what users are given: events, statistics, names of logs, sentences
     "session": set(),

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ordercast.cli.shared.log_audit import are_logs, follow_logs
 from ordercast.cli.shared.printing import counted
 from ordercast.cli.shared.progress import progress_bar
 from ordercast.cli.shared.spark_session import MASTER, pipeline_extra, spark_session
@@ -52,7 +51,8 @@ def audit_command(
     members: Annotated[
         str | None,
         typer.Option(
-            help="With --follow: logs of a running group: [NAME=]DIR or [NAME=]http://HOST:PORT, with commas."
+            help="With --follow: logs of a running group, with commas: DIR, or the URL of an `ordercast log serve`; or "
+            "NAME=DIR, NAME=URL."
         ),
     ] = None,
     metrics: Annotated[
@@ -92,8 +92,10 @@ def audit_command(
     folders = folders or []
     require(bool(folders) != (members is not None), "give the folders of traces, or, with --follow, logs by --members")
     require(follow or (members is None and metrics is None), "--members and --metrics have no effect without --follow")
-    if follow and (members is not None or are_logs(folders)):
+    if follow and _are_logs(members, folders):
         _require_logs_only(service, spark, master, checkpoint, until_idle)
+        from ordercast.cli.shared.log_audit import follow_logs
+
         places = members if members is not None else ",".join(str(each) for each in folders)
         raise typer.Exit(follow_logs(places, until_idle, metrics, json))
     require(metrics is None, "--metrics is for --follow on durable logs, and these are traces")
@@ -124,6 +126,12 @@ def audit_command(
     if view:
         _show(folders, verdict, open_browser=open_browser)
     raise typer.Exit(0 if verdict.holds else 1)
+
+
+def _are_logs(members: str | None, folders: list[Path]) -> bool:
+    from ordercast.cli.shared.log_audit import are_logs
+
+    return members is not None or are_logs(folders)
 
 
 def _require_logs_only(

@@ -288,3 +288,18 @@ def test_what_tasks_are_given_can_be_sent_to_them(tmp_path: Path) -> None:
     shutil.rmtree(tmp_path / "A")
     with pytest.raises(LogError, match=r"no log has the message at position 0: A: .*not there"):
         read_parts([lonely])
+
+
+def test_who_left_is_not_asked_any_more(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """The view is that at the end of a log, and not where its segment begins."""
+    for end, names in ((10, "ABC"), (20, "BC"), (30, "C")):
+        for name in names:
+            write_log(tmp_path / name, PACKETS[end - 10 : end], view=View(end, tuple(names)), max_segment=1 << 20)
+    plan = planner(tmp_path)
+    assert plan.boundary("latest").position == 90
+    write_log(tmp_path / "C", PACKETS[30:], view=View(40, ("C", "D")), max_segment=1 << 20)
+    start = OrderPlace(90, b"")
+    assert plan.latest(start, None) == start  # a majority is both of them
+    assert "too few logs answer (a majority is 2): D: its log is not in the list" in caplog.text
+    write_log(tmp_path / "D", PACKETS, view=View(40, ("C", "D")), max_segment=1 << 20)
+    assert plan.boundary("latest").position == 120

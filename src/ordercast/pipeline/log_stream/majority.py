@@ -24,7 +24,7 @@ class Offered(msgspec.Struct, frozen=True):
 def offered(names: Sequence[str], standings: Mapping[str, Standing]) -> Offered:
     """`names`: of all logs; `standings`: of those that answer.
 
-    The majority is that of the newest view, if the logs have the names of most of its members; else that of all logs.
+    The majority is that of the newest view, if a log has the name of one of its members; else that of all logs.
     """
     voters = _voters(names, standings)
     asked = len(voters) // 2 + 1
@@ -38,8 +38,7 @@ def _voters(names: Sequence[str], standings: Mapping[str, Standing]) -> Sequence
         return names
     view = max((each.view for each in standings.values()), key=lambda each: each.number, default=None)
     members = view.members if view is not None else ()
-    known = [name for name in members if name in names]
-    return members if members and len(known) > len(members) // 2 else names
+    return members if any(name in names for name in members) else names
 
 
 def disagreement(places: Mapping[str, OrderPlace | None], expected: OrderPlace | None = None) -> str | None:

@@ -60,7 +60,7 @@ class Standing(msgspec.Struct, frozen=True):
     durable: int
     """Messages below this position are on the disk."""
     view: View
-    """The last one that was seen; its number is 0 if none was."""
+    """The last one in it."""
 
 
 class MemberLog:
@@ -71,6 +71,7 @@ class MemberLog:
         self._starts: list[int] = []
         self._segments: dict[int, Segment] = {}
         self._points: dict[int, list[FramePoint]] = {}
+        self._tail: FramePoint | None = None
         self._end = (0, 0, 0)
         """The first position of the last segment, the offset below which it is on the disk, and the position there."""
 
@@ -78,6 +79,7 @@ class MemberLog:
         """What was seen does not count any more: a member that came back may have written its end anew."""
         self._segments.clear()
         self._points.clear()
+        self._tail = None
 
     def look(self) -> Standing:
         """How far it is now; raises `LogError` and `OSError`."""
@@ -94,15 +96,20 @@ class MemberLog:
         else:
             segment = read_segment(self.disk, segment_name(last))
             self._end = (last, durable_limit(self.disk, segment, published), last)
-            points = [*self._walk(segment, self._kept(segment)[-1])]
-            self._end = (*self._end[:2], points[-1].position)
+            self._end = (*self._end[:2], self._reached(last).position)
         header = self._segment(last).header
-        view = max(header.context.view, self._newest_view(last), key=lambda each: each.number)
-        return Standing(header.context.group, self._starts[0], self._end[2], view)
+        return Standing(header.context.group, self._starts[0], self._end[2], self._reached(last).view)
 
-    def _newest_view(self, last: int) -> View:
-        points = self._points.get(last)
-        return points[-1].view if points else View()
+    def _reached(self, last: int) -> FramePoint:
+        """The end of the log, with its view: only headers that came since the last look are read."""
+        segment, limit = self._segment(last), self._end[1]
+        known = self._tail
+        if known is None or known.segment != last or known.offset > limit:
+            known = self._kept(segment)[-1]
+        if known.offset < limit:
+            *_, known = self._walk(segment, known)
+        self._tail = known
+        return known
 
     def place_below(self, target: int, above: int) -> OrderPlace:
         """The last end of a packet at or below `target`, or the end of the packet that has all from `above` to there.

@@ -107,7 +107,8 @@ class LogPlanner:
         """Too few logs answer: waits, tells, and in the end gives up."""
         now = time.monotonic()
         self._waits_since = self._waits_since or now
-        away = "; ".join(f"{name}: {why}" for name, why in self._away.items()) or "nobody has it"
+        unlisted = dict.fromkeys(offer.lacks, "its log is not in the list")
+        away = "; ".join(f"{name}: {why}" for name, why in (unlisted | self._away).items()) or "nobody has it"
         if now - self._waits_since > self._options.member_timeout:
             raise LogError(
                 f"{what} for {self._options.member_timeout:g} seconds (memberTimeout): {away}; start the missing "
