@@ -202,9 +202,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=int, default=30, help="for so long")
     asked = parser.parse_args()
     here = f"Python {platform.python_version()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}"
-    print(
-        f"{here}, {asked.rows:,} times {SIZE} bytes"
-    )
+    print(f"{here}, {asked.rows:,} times {SIZE} bytes")
     folder = Path(tempfile.mkdtemp(prefix="log-stream-", dir=asked.folder))
     try:
         with session("local[2]") as spark:
