@@ -12,6 +12,8 @@ from ordercast.viewer.traces import Traces, ViewedRun
 
 Query = Mapping[str, str]
 _REACH = 200
+MOST_IN_RANGE = 50_000
+"""Events of a range that are sent at once."""
 
 
 def run_answer(run: ViewedRun) -> dict[str, Any]:
@@ -73,6 +75,15 @@ def _tile(traces: Traces, query: Query) -> bytes:
     return encoded_tile(tile, run.events.texts, run.events.origin)
 
 
+def _events(traces: Traces, query: Query) -> bytes:
+    """All events of a range; `cut`: how many of them are not sent."""
+    run = _run(traces, query)
+    origin, lowest = run.events.origin, -(1 << 62)
+    begin, end = (origin + _number(query, name, lowest) for name in ("begin", "end"))
+    found, left = run.events.first_between(begin, end, MOST_IN_RANGE)
+    return encoded_events(found, run.events.texts, origin, {"cut": left})
+
+
 def _message(traces: Traces, query: Query) -> bytes:
     run = _run(traces, query)
     rows = message_rows(run.events, _number(query, "source"), _number(query, "seq"))
@@ -106,6 +117,7 @@ ANSWERS: dict[str, Callable[[Traces, Query], dict[str, Any] | bytes]] = {
     "summary": lambda traces, query: summary_answer(_run(traces, query)),
     "grown": _grown,
     "tile": _tile,
+    "events": _events,
     "message": _message,
     "order": _order,
     "find": _find,

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import zip_longest
 from pathlib import Path
@@ -46,6 +46,8 @@ class ViewedRun:
     name: str
     rows: tuple[RunRow, ...]
     events: RunEvents
+    story: Mapping[str, Any] | None = None
+    """Of a run that a schedule made: see `Traces.tell`."""
 
     @cached_property
     def summary(self) -> Summary:
@@ -96,6 +98,7 @@ class ViewedRun:
             "recorded": recorded or None,
             "one_clock": all(has_one_clock(each) for each in self.rows),
             "summarised": self.summary.possible,
+            **(self.story or {}),
         }
 
 
@@ -103,7 +106,7 @@ class Traces:
     """The runs of some folders. Raises `TraceError` if they cannot be read."""
 
     def __init__(self, folders: Sequence[Path]) -> None:
-        self.folders = tuple(folders)
+        self.folders: tuple[Path, ...] = tuple(folders)
         self.runs: dict[str, ViewedRun] = {}
         self._known: set[Path] = set()
         self._lock = Lock()
@@ -146,6 +149,10 @@ class Traces:
                                 run.forget()
                                 new += groups if run is found else []
             return found, min((group.times[0] for group in new), default=None)
+
+    def tell(self, key: str, story: Mapping[str, Any]) -> None:
+        """Gives a run its story: `story` for the panel, `step`, the nanoseconds of one, and `labels` of messages."""
+        self.runs[key] = replace(self.run(key), story=story)
 
     def run(self, key: str) -> ViewedRun:
         """A run by its key."""

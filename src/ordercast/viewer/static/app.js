@@ -25,6 +25,7 @@ class App {
       if (["INPUT", "SELECT"].includes(event.target.tagName) || event.ctrlKey || event.metaKey) return;
       if (event.key === "/") { event.preventDefault(); byId("query").focus(); }
       if (event.key === "?") this.panel.help();
+      if (this.story && (event.key === "n" || event.key === "p")) this.goTo(this.story.at + (event.key === "n" ? 1 : -1));
     });
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.redraw());
   }
@@ -42,6 +43,7 @@ class App {
     if (to > from) this.first.show(from, to);
     if (wanted.has("message")) await this.ask(this.first, ...wanted.get("message").split("#").map(Number));
     else if (this.witnesses.length && !wanted.has("run")) await this.openWitness(0);
+    else if (this.first.run.story) { await this.tell(() => storyOfSchedule(this.first)); if (wanted.has("step")) this.goTo(Number(wanted.get("step")) - 1); }
     if (this.data.follow) this.follow();
   }
   /** Each second what is new; the summary, which takes longer, each five. */
@@ -61,6 +63,7 @@ class App {
   async open(key, beside) {
     const keys = beside && beside !== key ? [key, beside] : [key];
     const runs = await Promise.all(keys.map((each) => this.source.run(each)));
+    stepSize = runs[0].step ?? 0;
     byId("run").value = key; byId("beside").value = keys[1] ?? "";
     const most = runs.reduce((one, other) => (other.nodes > one.nodes ? other : one));
     this.shown.members = new Set(most.names.keys()); this.shown.classes = new Set(runs[0].classes); this.shown.version++;
@@ -71,6 +74,7 @@ class App {
     }
     byId("views").replaceChildren(...this.views.map((view) => view.element));
     this.filters(runs[0], most.names);
+    this.story = null; this.chosenMessage = null; this.panel.busy = false;
     this.panel.overview(this.first);
   }
   filters(run, names) {
@@ -101,6 +105,7 @@ class App {
   remember() {
     const words = new URLSearchParams({ run: this.first.run.key, from: Math.round(this.first.from), to: Math.round(this.first.to) });
     if (this.chosenMessage) words.set("message", this.chosenMessage);
+    if (this.story && this.first.run.story) words.set("step", this.story.at + 1);
     try { history.replaceState(null, "", `#${words}`); } catch { /* a page in a mail has no address */ }
   }
   painted(view) {
@@ -128,6 +133,7 @@ class App {
   entered(view) { if (view.cursor) this.chose(view, view.cursor); else view.step(1); }
   chose(view, cursor) {
     if (!cursor) {
+      this.story = null;
       this.mark([], []); this.chosenMessage = null; this.panel.busy = false; this.panel.asked = null;
       this.panel.overview(view);
       return;
@@ -137,17 +143,49 @@ class App {
     if (cursor.source >= 0 && cursor.seq >= 0 && kind !== "state" && kind !== "view") this.guarded(() => this.ask(view, cursor.source, cursor.seq));
     else { this.mark([], []); this.panel.event(view, cursor); }
   }
-  mark(messages, nodes) {
-    for (const view of this.views) view.chosen = { messages: new Set(messages), nodes: new Set(nodes) };
+  mark(messages, nodes, now = null) {
+    for (const view of this.views) view.chosen = { messages: new Set(messages), nodes: new Set(nodes), now };
     this.redraw();
   }
   async ask(view, source, seq) {
-    this.chosenMessage = `${source}#${seq}`; this.panel.busy = true;
+    this.chosenMessage = `${source}#${seq}`; this.panel.busy = true; this.story = null;
     this.mark([this.chosenMessage], []);
     await this.panel.message(view, source, seq);
     this.remember();
   }
   named(run, sentence) { return sentence.replace(/\bE([1-9]\d*)\b/g, (word, number) => run.names[number - 1] ?? word); }
+
+  /** Begins a story: it comes from a schedule, or is put together from the events of a run. */
+  async tell(make) {
+    const story = await make();
+    const { view, steps } = story;
+    story.table = await view.source.events(view.run.key, steps[0].time, steps[steps.length - 1].time + 1);
+    this.story = story; this.panel.busy = true; this.panel.asked = null; this.chosenMessage = null;
+    const edge = 0.03 * (steps[steps.length - 1].time - steps[0].time) + 500;
+    if (!view.run.story) view.show(steps[0].time - edge, steps[steps.length - 1].time + edge);
+    this.goTo(-1);
+  }
+  /** The first loss after which the group froze; or the first message that was lost at all. */
+  async tellFirstLoss(view) {
+    const { run } = view, stop = view.painter.spans.stopped[0];
+    const wanted = (more) => view.source.find(run.key, { kind: "lose", ...more });
+    let found = stop ? await wanted({ node: stop.node, after: stop.from + 1, backwards: 1 }) : { rows: 0 };
+    if (!found.rows || found.source[0] < 0) found = await wanted({ after: -1 });
+    while (found.rows && found.source[0] < 0) found = await wanted({ after: found.time[0] });
+    if (!found.rows) throw new Error("no message was lost in this run");
+    await this.tell(() => storyOfLoss(view, found.source[0], found.seq[0]));
+  }
+  goTo(at) {
+    const { story } = this;
+    if (!story || at < -1 || at >= story.steps.length) return;
+    story.at = at;
+    const { view, steps } = story, time = at < 0 ? null : steps[at].time;
+    this.mark(story.messages, at < 0 ? [] : story.nodesAt(at), time);
+    if (time !== null && (time < view.from || time > view.to)) view.centre(time);
+    this.panel.stories.show(story);
+    clearTimeout(this.saving);
+    this.saving = setTimeout(() => this.remember(), 300);
+  }
 
   async openWitness(at) {
     const witness = this.witnesses[at];
@@ -155,7 +193,7 @@ class App {
     if (!known) throw new Error(`the run ${witness.run} of the witness is not in this trace`);
     if (this.first.run.key !== known.key) await this.open(known.key, "");
     const view = this.first;
-    this.panel.busy = true; this.chosenMessage = null;
+    this.panel.busy = true; this.chosenMessage = null; this.story = null;
     this.mark(witness.messages.map(([source, seq]) => `${source}#${seq}`), witness.nodes);
     const times = [];
     for (const [source, seq] of witness.messages.slice(0, 6)) {

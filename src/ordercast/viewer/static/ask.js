@@ -100,7 +100,7 @@ function waitsOf(run, spans, source, levels, fates) {
 }
 
 class Panel {
-  constructor(element, app) { this.element = element; this.app = app; }
+  constructor(element, app) { this.element = element; this.app = app; this.stories = new StoryPanel(this); }
   show(...children) { this.element.replaceChildren(...children); this.element.scrollTop = 0; }
 
   /** The run itself: how it ended, what it has, latencies. */
@@ -117,10 +117,17 @@ class Panel {
       for (const [name, number] of Object.entries(summary.totals)) fact(name, count(number));
       if (summary.unmarked) fact("not marked", `${count(summary.unmarked)} stops and views: the first ${count(summary.marks.length)} are drawn`);
     }
-    const children = [...this.violations(view), made("h2", { text: "The run" }), facts];
+    const children = [...this.violations(view), made("h2", { text: "The run" }), facts, ...this.offers(view)];
     if (summary && !summary.possible) children.push(made("p", { text: `Latencies, orders and stops are not computed for a run of ${count(run.rows)} events; zoom in to see events one by one.` }));
     if (summary?.possible) children.push(...this.histogram(summary));
     this.show(...children);
+  }
+  /** The story of the run, or of its first loss. */
+  offers(view) {
+    const { run, summary } = view;
+    const button = (text, make) => made("p", {}, made("button", { text, click: () => this.app.guarded(make) }));
+    if (run.story) return [button("Go through it step by step", () => this.app.tell(() => storyOfSchedule(view)))];
+    return summary?.totals?.lost ? [button("Tell the story of a loss", () => this.app.tellFirstLoss(view))] : [];
   }
   histogram(summary) {
     const levels = Object.entries(summary.latencies);
@@ -197,6 +204,7 @@ class Panel {
     if (copies.length) fact("copies", copies.slice(0, 10).join("; ") + (copies.length > 10 ? ` and ${copies.length - 10} more` : ""));
     const waits = waitsOf(run, view.painter.spans, source, Object.keys(view.summary?.latencies ?? {}), fates);
     return [facts,
+      made("p", {}, made("button", { class: "link", text: "tell its story", click: () => this.app.guarded(() => this.app.tell(() => storyOfLoss(view, source, seq))) })),
       made("p", {}, made("button", { class: "link", text: "show all of it", click: () => view.show(first - 0.15 * (latest - first) - 500, latest + 0.15 * (latest - first) + 500) })),
       made("h3", { text: "When each member knew what, after the send" }), this.fates(run, fates, order, first),
       made("h3", { text: "What it waited for" }), waits.length ? made("ul", {}, ...waits.map((text) => made("li", { text }))) : made("p", { text: "Nothing: each step followed at once." })];
@@ -272,7 +280,7 @@ class Panel {
   }
   help() {
     const keys = [["wheel, pinch, + −", "zoom"], ["drag, arrow keys", "move"], ["0", "the whole run"], ["[ ]", "event before, event behind"], ["Enter", "ask for the message of the event"],
-      ["/", "search"], ["Escape", "back to the run"], ["click", "ask; in a dense part: zoom in"]];
+      ["/", "search"], ["Escape", "back to the run"], ["n p", "in a story: the next step, the step before"], ["click", "ask; in a dense part: zoom in"]];
     const signs = [["▼", "send"], ["■", "delivered to the application"], ["♦", "received, on the lane; below it, from top to bottom: accepted, pre-acknowledged, acknowledged"],
       ["✗", "lost: the broken arrow ends before the lane"], ["orange span", "the member is stopped to agree on an order, or a view, anew"], ["dark lane", "not a member yet, or no longer"],
       ["columns", "many events: their height is the logarithm of how many, their colours are the kinds"]];

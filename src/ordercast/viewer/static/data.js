@@ -4,6 +4,7 @@
 const TYPES = { f8: Float64Array, i4: Int32Array, u4: Uint32Array, i2: Int16Array, u1: Uint8Array };
 const MOST_EVENTS = 2000; // of a tile that is drawn event by event
 const BINS = 128;
+const MOST_IN_RANGE = 50000; // events of a range that are read at once
 const NO_PRIORITY = -2147483648;
 
 /** A header and its arrays: see `encoding.py`. */
@@ -59,6 +60,7 @@ class ServerSource {
   message(key, source, seq) { return this.table("message", { run: key, source, seq }); }
   order(key, source, seq, reach) { return this.json("order", { run: key, source, seq, reach }); }
   find(key, wanted) { return this.table("find", { run: key, ...wanted }); }
+  events(key, begin, end) { return this.table("events", { run: key, begin: Math.floor(begin), end: Math.ceil(end) }); }
 }
 
 /** The first row whose time is not below a time. */
@@ -109,6 +111,11 @@ class FileSource {
       if (inside || (!crowded && table.transmission[row] >= 0)) rows.push(row);
     }
     return { ...head, ...taken(table, rows) };
+  }
+  async events(key, begin, end) {
+    const { table } = this.part(key);
+    const first = firstAt(table.time, Math.floor(begin)), last = firstAt(table.time, Math.ceil(end)), to = Math.min(last, first + MOST_IN_RANGE);
+    return { ...taken(table, Array.from({ length: to - first }, (_, row) => first + row)), cut: last - to };
   }
   async message(key, source, seq) {
     const { table, run } = this.part(key);

@@ -13,7 +13,10 @@ function coloursOf(element) {
   return Object.fromEntries(names.map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
 }
 
+let stepSize = 0; // nanoseconds of a step, where the run is a schedule: it has steps, and no times
+
 function clockText(time, step = 0) {
+  if (stepSize) return `step ${Math.max(0, Math.round(time / stepSize))}`;
   for (const [unit, size] of [["s", 1e9], ["ms", 1e6], ["µs", 1e3]]) {
     if (Math.abs(time) >= size) {
       const digits = step ? Math.max(0, Math.ceil(-Math.log10(step / size) - 1e-9)) : 3 - Math.min(3, Math.floor(Math.log10(Math.abs(time) / size) + 1e-9));
@@ -30,7 +33,7 @@ function stepOf(span, most) {
 }
 
 function messageName(run, source, seq) {
-  return `${run.names[source] ?? `E${source + 1}`}#${seq}`;
+  return run.labels?.[`${source}#${seq}`] ?? `${run.names[source] ?? `E${source + 1}`}#${seq}`;
 }
 
 /** When lanes begin and end, when members are stopped, and which views there were. */
@@ -86,6 +89,7 @@ class Painter {
       else this.paintDensity(entry.tile, from, to, counted);
     }
     this.paintViews();
+    this.paintNow();
     context.restore();
     this.paintAxis();
     this.paintNames();
@@ -104,7 +108,7 @@ class Painter {
       const { from, to } = spans.lanes[node];
       const left = Math.max(at.gutter, this.x(Math.max(from, 0))), right = Math.min(at.width, to === Infinity ? at.width : this.x(to));
       g.fillStyle = c.absent;
-      if (left > at.gutter) g.fillRect(at.gutter, top, left - at.gutter, this.lane);
+      if (left > at.gutter && from > 0) g.fillRect(at.gutter, top, left - at.gutter, this.lane);
       if (right < at.width) g.fillRect(right, top, at.width - right, this.lane);
       g.fillStyle = c.line;
       if (right > left) g.fillRect(left, this.y(node) - 0.5, right - left, 1);
@@ -123,7 +127,7 @@ class Painter {
     for (const span of spans.stopped) {
       if (span.to < at.from || span.from > at.to || !this.place.has(span.node)) continue;
       const left = Math.max(at.gutter, this.x(span.from)), right = span.to === Infinity ? at.width : this.x(span.to);
-      const text = `${span.kind === "block" ? "blocked" : "stopped"}${span.why ? `: ${span.why}` : ""}`;
+      const text = span.kind === "block" ? "blocked" : `frozen${span.why ? `: ${{ gap: "it noticed a gap", told: "told by another" }[span.why] ?? span.why}` : ""}`;
       if (right - left < g.measureText(text).width + 6) continue;
       g.fillStyle = c.recovery;
       g.fillText(text, left + 3, AXIS + this.place.get(span.node) * this.lane - at.scroll + 2);
@@ -144,11 +148,19 @@ class Painter {
       g.fillStyle = c.lose; g.fillRect(x - 1.5, y - 9, 3, 18); g.fillText(lane.how, x + 5, y - 6);
     }
   }
+  /** In a story: a line at the step, and what is behind it pale. */
+  paintNow() {
+    const { context: g, at, colours: c } = this, now = this.chosen?.now;
+    if (now === null || now === undefined) return;
+    const x = this.x(now), edge = this.run.step ? this.x(now + this.run.step / 2) : x + 1;
+    g.globalAlpha = 0.72; g.fillStyle = c.back; g.fillRect(edge, AXIS, Math.max(0, at.width - edge), at.height); g.globalAlpha = 1;
+    g.fillStyle = c.chosen; g.fillRect(x - 0.75, AXIS, 1.5, at.height);
+  }
   paintAxis() {
     const { context: g, at, colours: c } = this;
     g.fillStyle = c.back; g.fillRect(0, 0, at.width, AXIS);
     g.font = "11px system-ui, sans-serif"; g.textAlign = "left"; g.textBaseline = "middle"; g.fillStyle = c.dim;
-    const step = stepOf(at.to - at.from, Math.max(2, (at.width - at.gutter) / 110));
+    const step = Math.max(stepSize, stepOf(at.to - at.from, Math.max(2, (at.width - at.gutter) / 110)));
     for (let time = Math.ceil(at.from / step) * step; time <= at.to; time += step) {
       const x = this.x(time);
       g.fillRect(x, AXIS - 5, 1, 5);
@@ -254,7 +266,7 @@ class Painter {
       else if (label === "recovery") path.bar(x, y, big * 1.8);
       else if (kind === codes.receive) path.dot(x, y, big * 0.6);
       else path.dot(x, y, big * 0.4);
-      if (near && (kind === codes.send || kind === codes.deliver)) counted.labels.push([x, kind === codes.send ? y - big * 3.2 : y + big * 2, messageName(run, tile.source[row], tile.seq[row]), kind === codes.send ? c.send : c.deliver, tile.priority[row], node]);
+      if (near || own) this.label(tile, row, x, y, big, counted.labels);
     }
     for (const [name, path] of paths) {
       const [how, colour] = name.split("/");
@@ -266,16 +278,28 @@ class Painter {
     this.paintLabels(counted.labels);
     counted.labels.length = 0;
   }
+  /** What stands above a send or a unit of the protocol itself, and below a delivery; several in one place are one label. */
+  label(tile, row, x, y, big, labels) {
+    const { colours: c, codes, run } = this, kind = tile.kind[row], node = tile.node[row];
+    const own = kind === codes.transmit && tile.source[row] < 0;
+    if (!own && kind !== codes.send && kind !== codes.deliver) return;
+    const priority = own || tile.priority[row] === NO_PRIORITY ? "" : ` !${tile.priority[row]}`;
+    const text = own ? detailOf(tile, row) ?? "" : messageName(run, tile.source[row], tile.seq[row]) + priority;
+    const place = kind === codes.deliver ? y + big * 2.2 : y - big * (own ? 2 : 3.2), last = labels[labels.length - 1];
+    if (last && last.x === x && last.node === node && last.kind === kind) last.text += ` ${text}`;
+    else labels.push({ x, y: place, text, colour: kind === codes.send ? c.send : kind === codes.deliver ? c.deliver : c.dim, node, kind });
+  }
   paintLabels(labels) {
     const { context: g } = this;
     const free = new Map();
     g.font = "11px system-ui, sans-serif"; g.textAlign = "center"; g.textBaseline = "middle";
-    for (const [x, y, text, colour, priority, node] of labels) {
-      const full = priority !== NO_PRIORITY ? `${text} !${priority}` : text;
-      const half = g.measureText(full).width / 2 + 3, key = `${node}/${Math.round(y)}`;
-      if (x - half < (free.get(key) ?? -Infinity)) continue;
-      free.set(key, x + half);
-      g.fillStyle = colour; g.fillText(full, x, y);
+    const { width, gutter } = this.at;
+    for (const { x, y, text, colour, node } of labels) {
+      const half = g.measureText(text).width / 2 + 3, key = `${node}/${Math.round(y)}`;
+      const middle = Math.min(Math.max(x, gutter + half), width - half); // one at the edge is not cut off
+      if (middle - half < (free.get(key) ?? -Infinity)) continue;
+      free.set(key, middle + half);
+      g.fillStyle = colour; g.fillText(text, middle, y);
     }
   }
   /** Arrows: data, copies, units without messages; losses are broken. */
