@@ -123,7 +123,7 @@ def _copy_project_pages() -> None:
 
 def _write_stories(app: Sphinx, error: Exception | None) -> None:
     """The schedules as pages of the viewer: each opens without a server or a network."""
-    from ordercast.cli.shared.stories import page_of_story
+    from ordercast.cli.shared.stories import page_of_story  # noqa: PLC0415 (src is on the path from here on)
 
     if error is None and app.builder.format == "html":
         folder = Path(app.outdir) / "stories"

@@ -32,7 +32,7 @@ def _variables(part: DeclaredState, prefix: str) -> Iterator[tuple[str, Any]]:
             yield f"{prefix}{label}", value
 
 
-def _text(value: Any, named: _Named) -> str:
+def _text(value: Any, named: _Named) -> str:  # noqa: PLR0911 (one for each kind of value)
     match value:
         case Packet() | Unit():
             return named(value)

@@ -47,7 +47,9 @@ def page_of_story(file: Path) -> bytes:
         return exported(traces, [told.title], Range()).page
 
 
-def show_rows(rows: Sequence["EventRow"], title: str, columns: Mapping[str, Any], *, view: bool, page: Path | None) -> None:
+def show_rows(
+    rows: Sequence["EventRow"], title: str, columns: Mapping[str, Any], *, view: bool, page: Path | None
+) -> None:
     """The same of a simulated run: it has times, and no states of machines."""
     from ordercast.trace.run_writer import TraceWriter
 
@@ -82,11 +84,11 @@ def story_traces(
     with TemporaryDirectory() as name:
         folder, stories = Path(name), {}
         for title, (scenario, schedule, told) in schedules.items():
-            rows, stories[title] = _told(scenario, schedule, told)
+            events, stories[title] = _told(scenario, schedule, told)
             protocol, rules = protocol_of(scenario.machine)
             config = f'{{"group": {{"rules": "{rules.value}"}}}}'
             with TraceWriter(folder, title) as trace:
-                trace.write(rows)
+                trace.write(events)
                 row = {"protocol": protocol, "nodes": scenario.group.nodes, "config": config}
                 trace.finish({**row, "complete": not stories[title]["story"]["broken"]})
         traces = Traces([folder])
@@ -115,9 +117,14 @@ def _told(scenario: "Scenario", schedule: Sequence[str], told: Told) -> "tuple[l
         }
         for number, step in enumerate(steps_of(space, shown), start=1)
     ]
-    story = {"title": told.title, "about": told.about or _ABOUT, "broken": outcome.sentence, "steps": steps}
+    story: dict[str, Any] = {"title": told.title, "about": told.about or _ABOUT, "broken": outcome.sentence, "steps": steps}
     if outcome.continuation:
         story["free_from"] = len(outcome.steps)
     labels = {f"{source}#{first}": name for (source, first), name in names_of_messages(space).items()}
-    rows = [(row[0], row[1], row[2] * STEP, *row[3:]) for row in rows_of(space, shown)]
+    rows = [_in_time(row) for row in rows_of(space, shown)]
     return rows, {"story": {**story, "states": first_states(space)}, "step": STEP, "labels": labels}
+
+
+def _in_time(row: "EventRow") -> "EventRow":
+    """The picture's axis is of time, and has room between two steps."""
+    return (*row[:2], row[2] * STEP, *row[3:])
