@@ -117,7 +117,12 @@ def _told(scenario: "Scenario", schedule: Sequence[str], told: Told) -> "tuple[l
         }
         for number, step in enumerate(steps_of(space, shown), start=1)
     ]
-    story: dict[str, Any] = {"title": told.title, "about": told.about or _ABOUT, "broken": outcome.sentence, "steps": steps}
+    story: dict[str, Any] = {
+        "title": told.title,
+        "about": told.about or _ABOUT,
+        "broken": outcome.sentence,
+        "steps": steps,
+    }
     if outcome.continuation:
         story["free_from"] = len(outcome.steps)
     labels = {f"{source}#{first}": name for (source, first), name in names_of_messages(space).items()}
