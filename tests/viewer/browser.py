@@ -23,7 +23,9 @@ class Page:
     """One page of a browser."""
 
     def __init__(self, browser: Any) -> None:
-        self._browser, self._context, self._page = browser, None, None
+        self._browser = browser
+        self._context: Any = None
+        self._page: Any = None
         self.errors: list[str] = []
         """What was thrown, logged as an error, or refused by the policy."""
         self.requests: list[str] = []

@@ -1,6 +1,7 @@
 """The answers to the page's requests, as JSON values or bytes; what is asked arrives as words of an address."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from ordercast.model.errors import ConfigError
@@ -25,7 +26,7 @@ def summary_answer(run: ViewedRun) -> dict[str, Any]:
     """Marks, totals and latencies of the whole run; empty if it is too long."""
     summary = run.summary
     if not summary.possible:
-        return {"possible": False, "marks": [], "unmarked": 0, "latencies": {}, "edges": [], "totals": {}}
+        return {"possible": False, "marks": [], "unmarked": 0, "latencies": {}, "edges": [], "totals": {}, "gaps": []}
     marks, texts, origin = summary.marks, run.events.texts.all, run.events.origin
     shown = min(len(marks), MOST_MARKS)
 
@@ -50,6 +51,8 @@ def summary_answer(run: ViewedRun) -> dict[str, Any]:
         "latencies": summary.latencies(),
         "edges": histogram_edges(),
         "totals": summary.totals(),
+        "gaps": [[begin - origin, end - origin] for begin, end in summary.gaps],
+        **summary.over_time(),
     }
 
 
@@ -72,6 +75,8 @@ def _tile(traces: Traces, query: Query) -> bytes:
     run = _run(traces, query)
     exponent, index = _number(query, "exponent", 0, 62), _number(query, "index", 0, 1 << 62)
     tile = tile_of(run.events, run.nodes, exponent, index, run.margin)
+    if query.get("sends") == "1" and tile.events is not None and run.summary.possible:
+        tile = replace(tile, events=run.summary.with_sends(tile.events))
     return encoded_tile(tile, run.events.texts, run.events.origin)
 
 

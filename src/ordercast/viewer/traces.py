@@ -35,6 +35,8 @@ from ordercast.viewer.tiles import flight_margin
 MOST_LISTED = 1_000
 """Runs that the page lists; others are opened by their names."""
 MOST_NODES = 30_000
+_RELAYED = {"st", "to", "prito", "prio"}
+"""Live groups of these have one channel: a member passes on what the others send."""
 
 
 @dataclass(frozen=True)
@@ -98,6 +100,7 @@ class ViewedRun:
             "recorded": recorded or None,
             "one_clock": all(has_one_clock(each) for each in self.rows),
             "summarised": self.summary.possible,
+            "role": _role(row),
             **(self.story or {}),
         }
 
@@ -180,6 +183,19 @@ def _ended(rows: Sequence[RunRow]) -> str:
     if all(row.get(COMPLETE) for row in rows):
         return "complete"
     return "stalled" if any(row.get(STALLED) for row in rows) else "incomplete"
+
+
+def _role(row: RunRow) -> dict[str, Any] | None:
+    """What one member does for all others: at first this node, and in each view the first member."""
+    try:
+        config = json.loads(row.get(CONFIG) or "{}")
+        if row[PROTOCOL] == "sequencer":
+            return {"what": "sequencer", "node": int(config["group"]["sequencer"]["node"])}
+        if "live" in config and row[PROTOCOL] in _RELAYED and not config["live"].get("relay"):
+            return {"what": "relay", "node": 0}
+    except (KeyError, TypeError, ValueError, AttributeError):
+        pass
+    return None
 
 
 def _rules(row: RunRow) -> str | None:

@@ -56,7 +56,7 @@ class ServerSource {
   run(key) { return this.json("run", { run: key }); }
   grown(key) { return this.json("grown", { run: key }); }
   summary(key) { return this.json("summary", { run: key }); }
-  tile(key, exponent, index) { return this.table("tile", { run: key, exponent, index }); }
+  tile(key, exponent, index, sends) { return this.table("tile", { run: key, exponent, index, sends: sends ? 1 : 0 }); }
   message(key, source, seq) { return this.table("message", { run: key, source, seq }); }
   order(key, source, seq, reach) { return this.json("order", { run: key, source, seq, reach }); }
   find(key, wanted) { return this.table("find", { run: key, ...wanted }); }
@@ -204,6 +204,11 @@ class Tiles {
     for (const [name, tile] of this.kept) if (tile.end >= since - this.run.margin) this.kept.delete(name);
   }
   /** Any larger tile that covers this one: to be shown meanwhile. */
+  /** From here on events come with what their messages' sends say; those that are here are asked for again. */
+  useSends() {
+    this.sends = true;
+    for (const [name, tile] of this.kept) if (tile.time) this.kept.delete(name);
+  }
   larger(exponent, index) {
     for (let up = 1; exponent + up <= this.top; up++) {
       const tile = this.kept.get(`${exponent + up}/${Math.floor(index / 2 ** up)}`);
@@ -216,7 +221,7 @@ class Tiles {
     if (this.asked.has(name) || this.asked.size >= 8) return;
     this.asked.add(name);
     try {
-      const tile = await this.source.tile(this.run.key, exponent, index);
+      const tile = await this.source.tile(this.run.key, exponent, index, this.sends);
       if (tile.time) tile.flights = flightsOf(tile, this.codes);
       this.kept.set(name, tile);
       if (this.kept.size > MOST_TILES) this.kept.delete(this.kept.keys().next().value);

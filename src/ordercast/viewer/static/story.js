@@ -58,8 +58,8 @@ async function storyOfLoss(view, source, seq) {
 
 /** Events in sentences; those of one kind and message that follow each other are one. */
 function toldSteps(run, table, source, seq) {
-  const steps = [];
-  let frozen = 0, last = null;
+  const steps = [], together = 3; // steps apart that are still told as one
+  let frozen = 0;
   for (let row = 0; row < table.rows && steps.length < MOST_TOLD; row++) {
     const kind = run.kinds[table.kind[row]], detail = detailOf(table, row), own = table.source[row] === source && table.seq[row] === seq;
     const recovers = ["stop", "resume", "view", "crash", "exclude", "abort"].includes(kind);
@@ -71,11 +71,11 @@ function toldSteps(run, table, source, seq) {
       stop: "freezes", resume: "goes on", transmit: detail === "copy" ? "sends a copy of" : `sends a ${detail}`, crash: "crashes", abort: "gives the group up", view: "enters a view", exclude: "is excluded" }[kind] ?? kind;
     const why = kind === "stop" ? WHY_STOPPED[detail] ?? detail : ["resume", "lose", "discard"].includes(kind) ? detail : null;
     const words = [what, name, why ? `(${why})` : ""].filter(Boolean).join(" ");
-    if (last && last.words === words) { last.step.members.push(who); last.step.words = `${last.step.members.join(", ")}: ${words}`; last.step.time = table.time[row]; continue; }
-    const step = { time: table.time[row], words: `${who} ${words}`, members: [who], note: MEANING[kind === "transmit" ? detail : kind] ?? "", effects: [], changes: [], kind };
-    steps.push(step); last = { words, step };
+    const same = steps.slice(-together).find((step) => step.what === words && !step.members.includes(who));
+    if (same) { same.members.push(who); same.words = `${same.members.join(", ")}: ${words}`; same.time = table.time[row]; continue; }
+    steps.push({ time: table.time[row], words: `${who} ${words}`, members: [who], note: MEANING[kind === "transmit" ? detail : kind] ?? "", effects: [], changes: [], what: words });
   }
-  return steps;
+  return steps.sort((one, other) => one.time - other.time);
 }
 
 /** Why an order came out as it did: what each member had when it froze, what it lacked, and what puts each pair in order. */
