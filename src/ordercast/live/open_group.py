@@ -35,6 +35,7 @@ from ordercast.protocols.membership.units import CONTROL_UNITS
 from ordercast.protocols.registry import flush_class, machine_class
 from ordercast.wire.codec import Codec
 from ordercast.wire.control import CONTROL
+from ordercast.wire.inspection import INSPECTION
 from ordercast.wire.outside import Outside
 from ordercast.wire.seal import Seal, seal_for
 
@@ -118,7 +119,7 @@ async def open_with_others(options: JoinOptions, log: "MemberLog | None", plan: 
     begun = time.monotonic()
     seal, codec = (
         seal_for(options.group, options.keys),
-        Codec(options.parameters.protocol, (*CONTROL, Outside, *CONTROL_UNITS)),
+        Codec(options.parameters.protocol, (*CONTROL, *INSPECTION, Outside, *CONTROL_UNITS)),
     )
     discovery = None
     if options.bind is None:
