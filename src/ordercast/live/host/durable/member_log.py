@@ -16,14 +16,17 @@ import msgspec
 from ordercast.live.durability import Durability
 from ordercast.live.events import View
 from ordercast.live.host.durable.feed import LogFeed
-from ordercast.live.host.durable.standing import Plan, Standing, decode_standing, encode_standing
+from ordercast.live.host.durable.standing import Plan, Standing, decode_standing, encode_standing, forgetting
 from ordercast.live.log_settings import LogSettings
 from ordercast.live.logs import GroupLogs
 from ordercast.live.transport.transport import Transport
 from ordercast.log import format as log_format
 from ordercast.log.agreement import place_at
+from ordercast.log.check import check_disk
+from ordercast.log.damage import set_damage_aside
 from ordercast.log.disk import FolderDisk
 from ordercast.log.files import LogFiles, Options
+from ordercast.log.segments import segment_names
 from ordercast.log.snapshots import Place
 from ordercast.log.truncation import drop_above
 from ordercast.log.writer import Log
@@ -94,12 +97,7 @@ class MemberLog:
     async def open(self, max_message_size: int) -> None:
         """Recovers the log; raises `ConfigError`, with what to do, if it cannot be used."""
         try:
-            log = await asyncio.to_thread(self._opened)
-        except LogDamaged as error:
-            raise ConfigError(
-                f"the log in {self.folder} is damaged: {error}; move the folder away, and this member is given the log "
-                "anew by the others"
-            ) from error
+            log = await asyncio.to_thread(self._recovered)
         except LogError as error:
             raise ConfigError(f"the log in {self.folder}: {error}") from error
         self.feed = LogFeed(log, max_message_size)
@@ -115,6 +113,34 @@ class MemberLog:
     def _use(self, log: Log) -> None:
         self._log = self.feed.log = log
         self.durable, self.durable_hash = log.next, log.recovered.hash
+
+    def _recovered(self) -> Log:
+        """What is damaged is set aside: another member has it."""
+        try:
+            if self.settings.verify and self.folder.is_dir():
+                self._verify()
+            return self._opened()
+        except LogDamaged as error:
+            disk = FolderDisk(self.folder, write=True)
+            try:
+                left = set_damage_aside(disk, forgetting)
+            except OSError as failed:
+                raise LogError(reason_of(failed)) from failed
+            finally:
+                disk.close()
+            self._logs.live.error(
+                "the log of %s in %s is damaged: %s; what follows position %d is fetched again from the others "
+                "(set aside: %s)",
+                *(self._name, self.folder, error, left.next, ", ".join(left.set_aside) or "nothing"),
+            )
+            return self._opened()
+
+    def _verify(self) -> None:
+        disk = FolderDisk(self.folder, write=False)
+        if segment_names(disk.names()):
+            found = check_disk(disk)
+            if found.damage:
+                raise LogDamaged("; ".join(found.damage))
 
     def _opened(self) -> Log:
         self.folder.mkdir(parents=True, exist_ok=True)

@@ -97,7 +97,8 @@ class RestartHost:
         self._enough_since: float | None = None
         self._plan: Plan | None = None
         self._planned_at = 0.0
-        self._ready = self._begins = self._is_apart = False
+        self._ready = self._begins = False
+        self._is_apart = log.standing.forgot and not log.settings.force
         self._agreeing: asyncio.Task[None] | None = None
         self._offered: set[bytes] = set()
         self._done: asyncio.Future[Restarted] = self._loop.create_future()
@@ -112,7 +113,7 @@ class RestartHost:
             is_busy=lambda: False,
             log=exchange,
         )
-        self.waits_for = ""
+        self.waits_for = "its log was damaged: it joins the others when they have begun" if self._is_apart else ""
         """Why it takes so long: a sentence."""
 
     async def run(self) -> Restarted:
