@@ -40,7 +40,7 @@ from ordercast.wire.seal import Seal, seal_for
 
 if TYPE_CHECKING:
     from ordercast.live.host.durable.member_log import MemberLog
-    from ordercast.live.host.durable.standing import Plan
+    from ordercast.protocols.restart.standing import Plan
 
 _log = logging.getLogger("ordercast.join")
 

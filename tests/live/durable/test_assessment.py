@@ -1,7 +1,7 @@
 """Who may begin a group anew: every rule, by what could happen without it."""
 
-from ordercast.live.host.durable.restart import Here, assess
-from ordercast.live.host.durable.standing import Plan, Standing, encode_standing, stamp_of
+from ordercast.protocols.restart.assessment import Here, assess
+from ordercast.protocols.restart.standing import Plan, Standing, encode_standing, stamp_of
 from ordercast.protocols.membership.epoch import Cut
 from ordercast.protocols.membership.view import GroupView, Incarnation, NextView, Reason
 

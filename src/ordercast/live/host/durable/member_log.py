@@ -16,7 +16,6 @@ import msgspec
 from ordercast.live.durability import Durability
 from ordercast.live.events import View
 from ordercast.live.host.durable.feed import LogFeed
-from ordercast.live.host.durable.standing import Plan, Standing, decode_standing, encode_standing, forgetting
 from ordercast.live.log_settings import LogSettings
 from ordercast.live.logs import GroupLogs
 from ordercast.live.transport.transport import Transport
@@ -35,6 +34,7 @@ from ordercast.model.nodes import members
 from ordercast.protocols.membership.applicants import Terms
 from ordercast.protocols.membership.units import Accepted
 from ordercast.protocols.membership.view import Ballot, GroupView
+from ordercast.protocols.restart.standing import Plan, Standing, decode_standing, encode_standing, forgetting
 from ordercast.wire.control import DurablePosition
 
 _REMEMBERED = 64  # views

@@ -20,10 +20,10 @@ from collections.abc import Sequence
 
 import msgspec
 
-from ordercast.live.host.durable.standing import Plan, Standing, decode_standing, stamp_of
 from ordercast.model.errors import ConfigError
 from ordercast.model.nodes import mask_of
 from ordercast.protocols.membership.view import GroupView, Incarnation, is_quorum
+from ordercast.protocols.restart.standing import Plan, Standing, decode_standing, stamp_of
 
 
 class Here(msgspec.Struct, frozen=True, array_like=True):
@@ -96,9 +96,7 @@ def assess(present: Sequence[Here], least: int, *, force: bool) -> Assessment:
     view = max((each.view for each in standings), key=lambda each: each.number)
     places = {one.name: place for place, one in enumerate(view.members)}
     restarted = [
-        one
-        for one, each in zip(present, standings, strict=True)
-        if not one.is_member and (force or not each.forgot)
+        one for one, each in zip(present, standings, strict=True) if not one.is_member and (force or not each.forgot)
     ]
     voters = {one.me.name for one in restarted}
     participants = sorted((one for one in restarted if one.me.name in places), key=lambda one: places[one.me.name])
