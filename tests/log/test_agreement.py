@@ -5,7 +5,7 @@ from itertools import pairwise
 from ordercast.log.agreement import common_place, locator
 from ordercast.log.files import LogFiles, Options
 from ordercast.log.format import Packet
-from tests.log.faulty_disk import FaultyDisk, quiet_disk
+from ordercast.simulator.faulty_disk import FaultyDisk, quiet_disk
 from tests.log.logs import GROUP, ONE, packet
 
 

@@ -10,7 +10,7 @@ from ordercast.log.damage import set_damage_aside
 from ordercast.log.files import LogFiles
 from ordercast.log.recovery import recover
 from ordercast.model.errors import LogDamaged
-from tests.log.faulty_disk import Crashed, FaultyDisk, quiet_disk
+from ordercast.simulator.faulty_disk import Crashed, FaultyDisk, quiet_disk
 from tests.log.logs import GROUP, SMALL, packet, payloads, write_frames, written
 
 FRAMES = 12

@@ -14,7 +14,7 @@ from ordercast.log.retention import Retention
 from ordercast.log.snapshots import read_snapshot
 from ordercast.log.writer import Log
 from ordercast.model.errors import LogError
-from tests.log.faulty_disk import FaultyDisk, quiet_disk
+from ordercast.simulator.faulty_disk import FaultyDisk, quiet_disk
 from tests.log.logs import GROUP, MEMBERS, folder_log
 
 
