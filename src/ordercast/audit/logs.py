@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from typing import Any, NamedTuple
 
+from ordercast.audit.disk_rows import ABOUT_LOGS, DiskLogs, DiskRow, disk_logs
 from ordercast.audit.epoch_rows import EpochRows
 from ordercast.audit.view_epochs import End, Epochs, ViewRow
 from ordercast.audit.violations import Message, message_name
@@ -40,6 +41,7 @@ KINDS = frozenset(
         EventKind.EXCLUDE,
         EventKind.STATE,
         EventKind.RENUMBER,
+        *ABOUT_LOGS,
     }
 )
 """The kinds of events that an audit reads."""
@@ -110,6 +112,8 @@ class RunLogs:
 
     named: Mapping[Message, int] = field(default_factory=dict)
     """In a broadcast, of messages whose `send` names some nodes only: these, one bit each."""
+    disks: DiskLogs = DiskLogs()  # noqa: RUF009 (frozen)
+    """What is on the disks of nodes with durable logs."""
 
     def has_levels(self) -> bool:
         """True if the trace records the levels of knowledge."""
@@ -166,12 +170,16 @@ class _Collected:
         self.crashed_at: dict[int, int] = {}
         self.views: list[list[tuple[Moment, int]]] = [[] for _ in range(nodes)]
         self.epoch_rows = EpochRows(nodes)
+        self.disk_rows: dict[int, list[DiskRow]] = {}
         self.sent_again: dict[Message, int] = {}  # in a later view: who is addressed then
 
     def add(self, node: int, step: int, time: int, kind: str, *about: Any) -> None:
         source, seq, destinations, priority, detail = about
         if not 0 <= node < self.nodes:
             raise self._error(f"an event happened at node {node}, but the nodes are 0 to {self.nodes - 1}")
+        if kind in ABOUT_LOGS:
+            self.disk_rows.setdefault(node, []).append(DiskRow(step, kind, source, seq))
+            return
         if kind not in self.first and kind != _SEND:
             self._add_membership(node, Moment(step, time), kind, source, seq, destinations, detail)
             return
@@ -230,6 +238,7 @@ class _Collected:
             numbered_twice=twice,
             views=tuple(tuple(sorted(views)) for views in self.views) if any(self.views) else (),
             epochs=epochs,
+            disks=disk_logs(self.disk_rows),
         )
 
     def _epochs(self) -> Epochs | None:

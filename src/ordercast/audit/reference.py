@@ -96,7 +96,7 @@ def check_logs(logs: RunLogs, service: Service, verdict: Verdict) -> None:
     if views:
         logs = replace(logs, service=service)
     has_tails = service is Service.SEQUENCED and (views or not logs.uniform)
-    for promise in promised(service, uniform=logs.uniform, views=views):
+    for promise in promised(service, uniform=logs.uniform, views=views, logs=bool(logs.disks)):
         if not _is_recorded(logs, promise):
             verdict.not_recorded[promise.__name__] += 1
         else:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from ordercast.audit.completeness import complete
+from ordercast.audit.durability import durable_survives, majority_survives, one_log
 from ordercast.audit.levels import (
     accepted_truthfully,
     acknowledged_truthfully,
@@ -90,12 +91,17 @@ OF_VIEWS: tuple[Property, ...] = (
 excluded while the group goes on."""
 
 
-def promised(service: Service, *, uniform: bool, views: bool = False) -> tuple[Property, ...]:
+OF_LOGS: tuple[Property, ...] = (durable_survives, one_log, majority_survives)
+"""What runs promise besides whose nodes have durable logs."""
+
+
+def promised(service: Service, *, uniform: bool, views: bool = False, logs: bool = False) -> tuple[Property, ...]:
     """The properties that a run of a service promises.
 
-    `uniform`: its configuration promises uniform delivery; `views`: its views have numbers.
+    `uniform`: its configuration promises uniform delivery; `views`: its views have numbers;
+    `logs`: its nodes have durable logs.
     """
     always = tuple(
         promise for promise in PROMISES[service] if promise is not delivered_uniformly or (uniform and not views)
     )
-    return (*always, *OF_VIEWS) if views else always
+    return (*always, *(OF_VIEWS if views else ()), *(OF_LOGS if logs else ()))

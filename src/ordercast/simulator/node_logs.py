@@ -19,6 +19,7 @@ from ordercast.model.faults import Leave
 from ordercast.model.runs import RunConfig
 from ordercast.model.units import Packet
 from ordercast.protocols.restart.node_log import DropLog, Recovered, Synced, WriteNote, WritePacket
+from ordercast.simulator.completion import Completion
 from ordercast.simulator.event_queue import EventQueue
 from ordercast.simulator.faulty_disk import FaultyDisk
 from ordercast.simulator.pending_events import DiskSynced
@@ -52,7 +53,10 @@ class _NodeLog:
 class NodeLogs:
     """All of them."""
 
-    def __init__(self, config: RunConfig, events: EventQueue, recorder: Recorder | None) -> None:
+    def __init__(
+        self, config: RunConfig, events: EventQueue, recorder: Recorder | None, completion: Completion
+    ) -> None:
+        self._completion = completion
         self._schedule, self._recorder = events.schedule, recorder
         nodes = config.group.nodes
         self._syncs = [stream(config.seed, f"sync/{node}") for node in range(nodes)]
@@ -160,6 +164,7 @@ class NodeLogs:
     def _has_failed(self, time: int, node: int) -> None:
         """The first error is final; the node leaves."""
         self._logs[node].files = None
+        self._completion.left(node)
         self._schedule(time, node, Leave(node=node, at=time))
 
     def _record(self, time: int, node: int, packets: list[Packet]) -> None:

@@ -145,7 +145,7 @@ class Simulation:
         }
         self._logs: NodeLogs | None = None
         if config.logs:
-            self._logs = NodeLogs(config, self._events, self._recorder)
+            self._logs = NodeLogs(config, self._events, self._recorder, self._completion)
             self._handlers |= self._logs.handlers()
 
     def run(self, progress: Progress | None = None) -> RunResult:

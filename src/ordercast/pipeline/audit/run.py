@@ -41,8 +41,11 @@ def audit_run(
     except NotVectorisableError:
         batches = with_details() if with_details else batches
     else:
+        has_logs = bool(run.events[EventKind.DURABLE].node.size)
         if not row.get(UNRECORDED) and run_passes(row, run, asked):
-            _add_passed(row, run, promised(asked, uniform=is_uniform(row), views=run.views_numbered), verdict)
+            _add_passed(
+                row, run, promised(asked, uniform=is_uniform(row), views=run.views_numbered, logs=has_logs), verdict
+            )
             return verdict
     require_memory(row[RUN], sum(batch.num_rows for batch in batches), BY_REFERENCE)
     check_run(row, map(as_lists, batches), asked, verdict)

@@ -92,6 +92,7 @@ class MemberLog:
         self._promised: Standing | None = None  # the last promise that is on the disk
         self.terms: Terms = ()
         """What all members have in common, once it is known."""
+        self._agreed = asyncio.Event()  # what was agreed to is on the disk, or the disk failed
         self._closed = self._was_behind = False
 
     async def open(self, max_message_size: int) -> None:
@@ -212,13 +213,13 @@ class MemberLog:
         self._positions[number] = position
 
     async def agree(self, plan: Plan) -> None:
-        """Notes that this member has agreed to a plan; returns when that is on the disk."""
+        """Notes that this member has agreed to a plan; returns when that is on the disk; raises `LogError`."""
         assert self.standing is not None, "it was a member"
         self.standing = msgspec.structs.replace(self.standing, plan=plan)
         self.write_note()
-        noted = asyncio.Event()
-        self.when_durable(noted.set)
-        await noted.wait()
+        self._agreed.clear()
+        self.when_durable(self._agreed.set)
+        await self._agreed.wait()
         if self.failed is not None:
             raise LogError(self.failed)
 
@@ -357,11 +358,14 @@ class MemberLog:
         self.when_durable(is_noted)
 
     def when_durable(self, done: Callable[[], None]) -> None:
-        """Calls this in the event loop when all that was written so far is on the disk; at once if the disk failed."""
-        if self.failed is not None:
-            done()
-        else:
+        """Calls this in the event loop when all that was written so far is on the disk.
+
+        If the disk failed: never; one that stays without a log calls it at once.
+        """
+        if self.failed is None:
             self._log.when_durable(lambda: self._in_loop(done))
+        elif self.settings.on_failure == "stay":
+            done()
 
     def delivered(self, source: int) -> None:
         """Something of this place was delivered: it wants to know when that is durable."""
@@ -398,6 +402,7 @@ class MemberLog:
 
     def _has_failed(self, why: str) -> None:
         self.failed = why
+        self._agreed.set()
         for future in self._moved:
             if not future.done():
                 future.set_result(None)

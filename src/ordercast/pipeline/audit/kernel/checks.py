@@ -54,7 +54,25 @@ def passes(run: RunColumns, service: Service, *, uniform: bool = False, one_cloc
             return False
         if not _one_order(run, common):
             return False
+    if not _logs_are_beginnings(run, logs):
+        return False
     return not run.levels_recorded or levels_truthful(run, promises)
+
+
+def _logs_are_beginnings(run: RunColumns, delivered: EventArrays) -> bool:
+    """True if the log of each node is the beginning of what it delivered, or if there are no logs.
+
+    Then logs agree where deliveries do. Of a group in which somebody stopped more is to be seen, as of one in which
+    processes were started again.
+    """
+    written = run.events[EventKind.DURABLE]
+    if not written.node.size:
+        return True
+    if run.stopped or not run.views_numbered:
+        return False
+    logs = (written.message[written.node == node] for node in range(run.nodes))
+    receipts = (delivered.message[delivered.node == node] for node in range(run.nodes))
+    return all(np.array_equal(log, receipt[: log.size]) for log, receipt in zip(logs, receipts, strict=True))
 
 
 def _require_checked(promises: Collection[Property]) -> None:

@@ -29,10 +29,10 @@ UNKNOWN = -1
 """The index of a message that no node sent."""
 MOST_NODES = 1_000  # there are tables over nodes and messages, and node numbers take 16 bits
 
-_TIMED = (EventKind.DELIVER, EventKind.RECEIVE, *LEVELS)
+_TIMED = (EventKind.DELIVER, EventKind.RECEIVE, *LEVELS, EventKind.DURABLE)
 _MEMBERSHIP = (
     *(EventKind.CRASH, EventKind.ABORT, EventKind.VIEW, EventKind.LEAVE, EventKind.EXCLUDE),
-    EventKind.STATE,
+    *(EventKind.STATE, EventKind.RESTART, EventKind.DROP),
 )
 _KINDS = (EventKind.SEND, *_TIMED, *_MEMBERSHIP)
 CODES: dict[str, int] = {kind.value: code for code, kind in enumerate(_KINDS)}

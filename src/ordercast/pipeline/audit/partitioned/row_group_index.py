@@ -54,6 +54,8 @@ class RowGroupSummary(msgspec.Struct, frozen=True):
     membership: tuple[MembershipEvent, ...]
     levels: bool
     receipts: bool
+    logs: bool
+    """It has rows about durable logs."""
     begins: int
     """The earliest time."""
     steps: Ranges
@@ -104,6 +106,7 @@ def _summary(nodes: int, number: int, file: RowGroups) -> RowGroupSummary:
         membership=membership,
         levels=bool(np.isin(kind, _LEVELS).any()),
         receipts=bool(np.any(kind == CODES[EventKind.RECEIVE])),
+        logs=bool(np.any(kind == CODES[EventKind.DURABLE])),
         begins=pc.min(time).as_py() if batch.num_rows else 0,
         steps=Ranges.over(nodes, node[in_logs], step[in_logs]),
         in_order=bool(np.all((steps[1:] > steps[:-1]) | (at[1:] != at[:-1]))),
