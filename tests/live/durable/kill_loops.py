@@ -21,7 +21,7 @@ from tests.live.groups import new_name
 
 NAMES = ("A", "B", "C")
 FAILURE_TIMEOUT = 1.0
-PATIENCE = 40.0
+PATIENCE = 60.0
 """Seconds within which all members must be told of something durable again."""
 
 
@@ -39,12 +39,12 @@ class Outcome:
 class Life:
     """One life of a member."""
 
-    def __init__(self, name: str, folder: Path, group: str, order: str, number: int) -> None:
+    def __init__(self, name: str, folder: Path, group: str, settings: ordercast.Settings, number: int) -> None:
         self.name, self.told_in = name, folder / f"{name}.told"
         self.errors = folder / f"{name}.errors"
         self.process = os.fork()
         if not self.process:
-            _live(name, folder, group, order, number, self.errors, self.told_in)
+            _live(name, folder, group, settings, number, self.errors, self.told_in)
 
     def kill(self) -> None:
         """At once; returns when it is dead."""
@@ -67,12 +67,14 @@ class Life:
         assert not found, f"{self.name} ended by itself: {self.errors.read_text()[-3000:]}"
 
 
-def _live(name: str, folder: Path, group: str, order: str, number: int, errors: Path, told: Path) -> None:  # noqa: PLR0917
+def _live(  # noqa: PLR0917
+    name: str, folder: Path, group: str, settings: ordercast.Settings, number: int, errors: Path, told: Path
+) -> None:
     """The process of a member: never returns."""
     status = 1
     try:
         logging.basicConfig(filename=errors, format="%(asctime)s %(name)s %(message)s", force=True)
-        asyncio.run(_member(name, folder, group, order, number, told))
+        asyncio.run(_member(name, folder, group, settings, number, told))
         status = 0
     except BaseException:
         logging.getLogger("kill_loops").exception("it ended")
@@ -80,10 +82,9 @@ def _live(name: str, folder: Path, group: str, order: str, number: int, errors: 
         os._exit(status)
 
 
-async def _member(name: str, folder: Path, group: str, order: str, number: int, told: Path) -> None:
+async def _member(name: str, folder: Path, group: str, settings: ordercast.Settings, number: int, told: Path) -> None:
     ending = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, ending.set)
-    settings = ordercast.Settings(order=order, failure_timeout=FAILURE_TIMEOUT)
     joined = await ordercast.join(
         group, members=NAMES, name=name, settings=settings, log=folder / name, timeout=PATIENCE
     )
@@ -118,15 +119,17 @@ async def _read(group: ordercast.Group) -> None:
         last = message.position
 
 
-def kill_again_and_again(folder: Path, times: int, seed: int, order: str) -> Outcome:
+def kill_again_and_again(
+    folder: Path, times: int, seed: int, order: str, failure_timeout: float = FAILURE_TIMEOUT
+) -> Outcome:
     """Some or all are killed so many times; raises an error if anything is lost, or if they do not go on."""
     chance, group, found = random.Random(seed), new_name(), Outcome()
-    number = 0
+    settings, number = ordercast.Settings(order=order, failure_timeout=failure_timeout), 0
 
     def start(name: str) -> Life:
         nonlocal number
         number += 1
-        return Life(name, folder, group, order, number)
+        return Life(name, folder, group, settings, number)
 
     lives = {name: start(name) for name in NAMES}
     try:

@@ -50,9 +50,7 @@ def passes(run: RunColumns, service: Service, *, uniform: bool = False, one_cloc
         return False
     if no_cycle in promises:
         common = _without_tails(run, logs) if run.stopped and service is Service.SEQUENCED else logs
-        if uniform and common.node.size < logs.node.size:
-            return False
-        if not _one_order(run, common):
+        if (uniform and common.node.size < logs.node.size) or not _one_order(run, common):
             return False
     if not _logs_are_beginnings(run, logs):
         return False
