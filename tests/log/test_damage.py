@@ -10,8 +10,8 @@ from ordercast.log.damage import set_damage_aside
 from ordercast.log.files import LogFiles
 from ordercast.log.recovery import recover
 from ordercast.model.errors import LogDamaged
-from ordercast.simulator.faulty_disk import Crashed, FaultyDisk, quiet_disk
-from tests.log.logs import GROUP, SMALL, packet, payloads, write_frames, written
+from ordercast.simulator.faulty_disk import Crashed, FaultyDisk
+from tests.log.logs import GROUP, SMALL, packet, payloads, quiet_disk, write_frames, written
 
 FRAMES = 12
 FORGOTTEN = b"forgotten"

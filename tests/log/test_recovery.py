@@ -13,8 +13,8 @@ from ordercast.log.published_end import NAME as END
 from ordercast.log.recovery import recover
 from ordercast.log.segments import segment_name
 from ordercast.model.errors import LogDamaged, LogError
-from ordercast.simulator.faulty_disk import FaultyDisk, quiet_disk
-from tests.log.logs import FRAME, GROUP, MEMBERS, ONE, SMALL, packet, payloads, write_frames, written
+from ordercast.simulator.faulty_disk import FaultyDisk
+from tests.log.logs import FRAME, GROUP, MEMBERS, ONE, SMALL, packet, payloads, quiet_disk, write_frames, written
 
 FIRST = segment_name(0)
 

@@ -14,8 +14,8 @@ from ordercast.log.retention import Retention
 from ordercast.log.snapshots import read_snapshot
 from ordercast.log.writer import Log
 from ordercast.model.errors import LogError
-from ordercast.simulator.faulty_disk import FaultyDisk, quiet_disk
-from tests.log.logs import GROUP, MEMBERS, folder_log
+from ordercast.simulator.faulty_disk import FaultyDisk
+from tests.log.logs import GROUP, MEMBERS, folder_log, quiet_disk
 
 
 def texts(folder: Path) -> list[bytes]:

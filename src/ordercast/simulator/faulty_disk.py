@@ -9,7 +9,6 @@ shown, it is not on the disk, and no later sync will write it. A killed process 
 import errno
 from collections.abc import Callable, Sequence
 from random import Random
-from typing import Any
 
 from ordercast.log.disk import Part
 
@@ -245,8 +244,3 @@ class FaultyFile:
 
     def close(self) -> None:
         """Nothing is written by this."""
-
-
-def quiet_disk() -> Any:
-    """A disk without faults."""
-    return FaultyDisk(Random(0))
