@@ -265,11 +265,11 @@ class Failing(FaultyDisk):
     """Fails at one call."""
 
     def __init__(self, at: int) -> None:
-        super().__init__(quiet_disk()._random)
+        super().__init__(quiet_disk().random)
         self.at = at
         self.refused = 0
 
-    def _call(self, **how: object) -> None:
+    def call(self, **how: object) -> None:
         self.at -= 1
         if self.at == 0 and how.get("may_fail", True):
             self.refused += 1

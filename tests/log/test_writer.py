@@ -45,12 +45,12 @@ class Held(FaultyDisk):
     """Its syncs of files wait."""
 
     def __init__(self) -> None:
-        super().__init__(quiet_disk()._random)
+        super().__init__(quiet_disk().random)
         self.go, self.asked = threading.Event(), threading.Event()
         self.go.set()
         self.syncs = 0
 
-    def _call(self, **how: object) -> None:
+    def call(self, **how: object) -> None:
         if how.get("may_be_last") is False:
             self.syncs += 1
             self.asked.set()

@@ -74,8 +74,7 @@ def test_one_of_three_waits() -> None:
 
 
 def test_a_lost_disk_is_that_of_a_new_node() -> None:
-    faults = (*ALL[:1], Return(node=1, at=200 * MILLISECOND))
-    result, rows = simulated(config_of("st", *faults))
+    result, rows = simulated(config_of("st", *ALL[:1], Return(node=1, at=200 * MILLISECOND)))
     assert (result.complete, result.members) == (True, (2, 3, 4))
     assert [row[0] for row in rows_of(rows, "restart")] == [3]
 

@@ -91,12 +91,14 @@ async def _member(name: str, folder: Path, group: str, settings: ordercast.Setti
     written = os.open(told, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     tasks = [asyncio.create_task(_send(joined, f"{name}-{number}-{task}", written)) for task in range(4)]
     tasks.append(asyncio.create_task(_read(joined)))
-    ended = asyncio.create_task(ending.wait())
-    done, _ = await asyncio.wait([*tasks, ended], return_when=asyncio.FIRST_COMPLETED)
+    for task in tasks:
+        task.add_done_callback(lambda _: ending.set())
+    await ending.wait()
+    for task in tasks:
+        if task.done():
+            task.result()
     for task in tasks[:-1]:
         task.cancel()
-    for task in done - {ended}:
-        task.result()
     await joined.close()
     await tasks[-1]
 
