@@ -43,7 +43,7 @@ ROOMS: dict[str, tuple[set[str], set[str]]] = {
     "gateway": ({"model", "log", "live"}, {"stdlib", "msgspec"}),
     "audit": ({"model", "trace"}, {"stdlib"}),
     "drawing": ({"model"}, {"stdlib", "rich"}),
-    "simulator": ({"model", "protocols", "trace"}, {"stdlib"}),
+    "simulator": ({"model", "protocols", "trace", "log"}, {"stdlib"}),
     # Time is only measured here, never asked for.
     "explorer": ({"model", "protocols", "trace"}, {"stdlib", "msgspec"}),
     # Random runs: drawn, judged, made small.

@@ -68,7 +68,7 @@ from ordercast.wire.keys import GroupKeys
 
 if TYPE_CHECKING:
     from ordercast.live.host.durable.member_log import MemberLog
-    from ordercast.live.host.durable.standing import Plan
+    from ordercast.protocols.restart.standing import Plan
 
 _ANEW = "the group began anew, from the logs of its members"
 _TIMES_TOLD = 3  # that this member has failed: some may be lost
