@@ -1,5 +1,6 @@
 """What tests share: one worker with Spark, which takes seconds and a gigabyte, and one group of each name."""
 
+import gc
 import os
 import signal
 from functools import cache
@@ -18,6 +19,9 @@ LONG = (
     *("tests/swarm/", "tests/evaluation/", "tests/protocols/membership/", "tests/test_"),
 )
 """Where tests take seconds: those that wait most come first."""
+
+# What is collected stays until the end. Nothing looks for garbage in it: not meanwhile, and not in any test.
+gc.disable()
 
 # How long an example takes depends on what else the machine does: no test is timed.
 settings.register_profile("ordercast", deadline=None, max_examples=60)
@@ -58,6 +62,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Spark, what takes long, the others; each as they were."""
     if "PYTEST_XDIST_WORKER" in os.environ:
         items.sort(key=lambda item: _turn(item.nodeid.partition("::")[0]))
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 def _turn(file: str) -> int:
