@@ -46,6 +46,7 @@ from ordercast.wire.datagram import (
     pack_records,
     unpack_records,
 )
+from ordercast.wire.inspection import INSPECTION
 from ordercast.wire.outside import Outside
 from ordercast.wire.seal import Seal, seal_for
 from ordercast.wire.unit_validation import is_valid_outside
@@ -244,8 +245,7 @@ class _Search:
         options = self._options
         try:
             terms = read_terms(found.terms)
-            self._require_state(terms.parameters)
-            self._require_log(terms.parameters)
+            _require_same_services(options, terms.parameters)
             if options.settings is not None:
                 nodes = terms.parameters.config.nodes
                 loopback = self.own.is_loopback() and options.named is None
@@ -263,32 +263,6 @@ class _Search:
         except (JoinError, ConfigError) as error:
             self.host.stop()
             self._fail(error)
-
-    def _require_state(self, group: Parameters) -> None:
-        options = self._options
-        if group.has_state and options.state is None:
-            raise JoinError(
-                f"the group {options.group} gives its state to those that join, and {options.name} cannot take it: "
-                "join with state=, as all its members have"
-            )
-        if options.state is not None and not group.has_state:
-            raise JoinError(
-                f"the members of the group {options.group} have no state to give, and {options.name} expects one: join "
-                "without state=, or open the group with state= at all members"
-            )
-
-    def _require_log(self, group: Parameters) -> None:
-        options = self._options
-        if group.has_log and options.log is None:
-            raise JoinError(
-                f"the members of the group {options.group} have durable logs, and {options.name} has none: join with "
-                "log= and a folder of its own"
-            )
-        if options.log is not None and not group.has_log:
-            raise JoinError(
-                f"the members of the group {options.group} have no durable logs: join without log=, or open the group "
-                "with log= at all members"
-            )
 
     def _adapt(self, terms: GroupTerms) -> None:
         parameters, multicast, heard = terms.parameters, None, None
@@ -313,13 +287,42 @@ class _Search:
             self._welcome.set_exception(error)
 
 
+def _require_same_services(options: JoinOptions, group: Parameters) -> None:
+    """Who joins has what all members of the group have, and nothing that they have not."""
+    joiner, members = options.name, f"the members of the group {options.group}"
+    for is_given, members_have, if_missing, if_superfluous in (
+        (
+            options.state is not None,
+            group.has_state,
+            (
+                f"the group {options.group} gives its state to those that join, and {joiner} cannot take it: join with "
+                "state=, as all its members have"
+            ),
+            (
+                f"{members} have no state to give, and {joiner} expects one: join without state=, or open the group "
+                "with state= at all members"
+            ),
+        ),
+        (
+            options.log is not None,
+            group.has_log,
+            f"{members} have durable logs, and {joiner} has none: join with log= and a folder of its own",
+            f"{members} have no durable logs: join without log=, or open the group with log= at all members",
+        ),
+    ):
+        if members_have and not is_given:
+            raise JoinError(if_missing)
+        if is_given and not members_have:
+            raise JoinError(if_superfluous)
+
+
 def _member(options: JoinOptions, search: _Search, welcome: Welcome, seal: Seal, log: "MemberLog | None") -> Member:
     """The member, in its first view."""
     terms = search.terms
     assert terms is not None, "nobody is welcomed before it has found the group"
     parameters, own = terms.parameters, search.own
     options = replace(options, parameters=parameters)
-    codec = Codec(parameters.protocol, (*CONTROL, Outside, *CONTROL_UNITS))
+    codec = Codec(parameters.protocol, (*CONTROL, *INSPECTION, Outside, *CONTROL_UNITS))
     datagram = parameters.datagram_sizes(search.endpoint.receive_buffer).first
     transport = Transport(search.endpoint, [], 0, seal, codec, max_datagram_size=datagram, own=own)
     place = welcome.view.place_of(search.me)
