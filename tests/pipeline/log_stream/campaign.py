@@ -49,9 +49,8 @@ async def main(group, name, folder, contacts, pause):
 asyncio.run(main(sys.argv[1], sys.argv[2], sys.argv[3], sys.argv[4] == "joins", float(sys.argv[5])))
 """
 _QUERIES = """
-import json, sqlite3, sys
+import json, sqlite3, sys, time
 from pathlib import Path
-from pyspark import InheritableThread
 from ordercast.pipeline import register
 from ordercast.pipeline.session import session
 
@@ -76,12 +75,16 @@ with session("local[2]") as spark:
         "group": text.writeStream.format("ordercast").option("gateway", gateways).option("gatewayTimeout", 300),
     }
     trigger = {"availableNow": True} if once else {"processingTime": "1 second"}
-    queries = {
-        name: sink.option("checkpointLocation", str(root / "checkpoints" / name)).trigger(**trigger).start()
-        for name, sink in sinks.items()
-    }
+    queries = []
+    for name, sink in sinks.items():  # one after the other: Spark gives its Python processes ten seconds to start
+        query = sink.option("checkpointLocation", str(root / "checkpoints" / name)).trigger(**trigger).start()
+        queries.append(query)
+        while query.isActive and query.lastProgress is None:
+            time.sleep(0.1)
     print("runs", flush=True)
-    for name, query in queries.items():
+    if not once:
+        spark.streams.awaitAnyTermination()
+    for query in queries:
         query.awaitTermination()
     if once:
         rows = spark.read.parquet(str(root / "rows")).orderBy("position").collect()
