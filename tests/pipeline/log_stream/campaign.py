@@ -91,14 +91,78 @@ with session("local[2]") as spark:
         with open(root / "parquet.json", "w") as file:
             json.dump([(row.position, row.sender, bytes(row.payload).decode()) for row in rows], file)
 """
+_WITHOUT_SPARK = """
+import json, sqlite3, sys, time
+from pathlib import Path
+import pyarrow as pa
+from pyspark.sql.types import StringType, StructType
+from ordercast.pipeline.log_stream.member_log import OrderPlace
+from ordercast.pipeline.log_stream.options import options_of
+from ordercast.pipeline.log_stream.planning import LogPlanner
+from ordercast.pipeline.log_stream.reading import rows_of
+from ordercast.pipeline.log_stream.sink import BatchWriter, sink_options
+
+root, gateways, once = Path(sys.argv[1]), sys.argv[2], sys.argv[3] == "once"
+table = sqlite3.connect(root / "table.db")
+table.execute("CREATE TABLE IF NOT EXISTS messages (position INTEGER, sender TEXT, payload BLOB)")
+table.execute("CREATE TABLE IF NOT EXISTS batches (number INTEGER PRIMARY KEY)")
+options = options_of({"path": str(root / "logs"), "startingOffsets": "earliest", "memberTimeout": "300"})
+planner = LogPlanner(options)
+sink = sink_options({"gateway": gateways, "queryId": "alone", "gatewayTimeout": "300"})
+writer = BatchWriter(sink, StructType().add("payload", StringType()))
+offsets = root / "checkpoints" / "alone" / "offsets"
+offsets.mkdir(parents=True, exist_ok=True)
+target = planner.boundary("latest") if once else None
+
+def place(number):
+    position, hash_ = json.loads((offsets / str(number)).read_text())
+    return OrderPlace(position, bytes.fromhex(hash_))
+
+def note(number, end):
+    new = offsets / f".{number}"
+    new.write_text(json.dumps([end.position, end.hash.hex()]))
+    new.rename(offsets / str(number))
+
+print("runs", flush=True)
+known = sorted(int(each.name) for each in offsets.iterdir() if each.name.isdecimal())
+number = max(known[-1], 1) if known else 0  # the last batch is repeated, as Spark does
+if not known:
+    note(0, planner.boundary("earliest"))
+    number = 1
+while True:
+    start = place(number - 1)
+    if not (offsets / str(number)).exists():
+        end = planner.latest(start, 20000, target)
+        if end.position == start.position:
+            if once and start.position >= target.position:
+                break
+            time.sleep(0.2)
+            continue
+        note(number, end)
+    found = []
+    for part in planner.parts(start, place(number)):
+        for rows in rows_of(part):
+            columns = [rows.column(name).to_pylist() for name in ("position", "sender", "payload")]
+            found += zip(*columns)
+    texts = [json.dumps({"position": p, "sender": s, "payload": t.decode()}) for p, s, t in found]
+    writer.commit([writer.write(iter([pa.record_batch({"payload": texts})]))], number)
+    with table:
+        if table.execute("INSERT OR IGNORE INTO batches VALUES (?)", (number,)).rowcount:
+            table.executemany("INSERT INTO messages VALUES (?, ?, ?)", found)
+    number += 1
+"""
 Messages = list[tuple[int, str, str]]
 
 
 class Campaign:
     """All processes, each started again after whatever happened to it."""
 
-    def __init__(self, root: Path, seed: int, pause: float) -> None:
-        """`pause`: seconds between two messages of a member."""
+    def __init__(self, root: Path, seed: int, pause: float, *, spark: bool = True) -> None:
+        """`pause`: seconds between two messages of a member; `spark`: else a process stands for it, and starts faster.
+
+        That plans, reads and sends as the source and the sink do in Spark, and repeats its last batch as Spark does.
+        """
+        self._spark = spark
         self._root, self._chance, self._pause = root, random.Random(seed), pause
         self._groups = free_group("source", (*NAMES, "D")), free_group("results", (*NAMES, "D"))
         self._ports = free_port(), free_port()
@@ -137,7 +201,7 @@ class Campaign:
         """Three of them, in one Spark."""
         self._begun = self._batches()
         gateways = ",".join(f"http://127.0.0.1:{port}" for port in self._ports)
-        self._start("queries", "-c", _QUERIES, str(self._root), gateways, how)
+        self._start("queries", "-c", _QUERIES if self._spark else _WITHOUT_SPARK, str(self._root), gateways, how)
 
     def begin(self) -> None:
         """Everything."""
@@ -247,13 +311,14 @@ class Campaign:
         """What each query has written, in the order of positions, and of the group in its own."""
         with sqlite3.connect(self._root / "table.db") as table:
             rows = table.execute("SELECT position, sender, payload FROM messages ORDER BY position").fetchall()
-        parquet = json.loads((self._root / "parquet.json").read_text())
-        results = [max(batches_of(self._root / "results" / name) for name in NAMES)]
-        return {
-            "parquet": [(position, sender, payload) for position, sender, payload in parquet],
+        found = {
             "table": [(position, sender, payload.decode()) for position, sender, payload in rows],
-            "group": results[0],
+            "group": max((batches_of(self._root / "results" / name) for name in NAMES), key=len),
         }
+        if self._spark:
+            parquet = json.loads((self._root / "parquet.json").read_text())
+            found["parquet"] = [(position, sender, payload) for position, sender, payload in parquet]
+        return found
 
 
 def batches_of(folder: Path) -> Messages:
