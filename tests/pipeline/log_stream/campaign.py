@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from ordercast.gateway import batches_in
@@ -182,7 +183,8 @@ class Campaign:
     def _kill(self, name: str) -> None:
         """It and its children, at once: all are in a session of their own."""
         process = self._processes.pop(name)
-        os.killpg(process.pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):  # it has ended
+            os.killpg(process.pid, signal.SIGKILL)
         process.wait()
 
     def member(self, name: str, *, joins: bool = False) -> None:
