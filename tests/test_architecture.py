@@ -43,7 +43,7 @@ ROOMS: dict[str, tuple[set[str], set[str]]] = {
     "gateway": ({"model", "log", "live"}, {"stdlib", "msgspec"}),
     "audit": ({"model", "trace"}, {"stdlib"}),
     "drawing": ({"model"}, {"stdlib", "rich"}),
-    "simulator": ({"model", "protocols", "trace"}, {"stdlib"}),
+    "simulator": ({"model", "protocols", "trace", "log"}, {"stdlib"}),
     # Time is only measured here, never asked for.
     "explorer": ({"model", "protocols", "trace"}, {"stdlib", "msgspec"}),
     # Random runs: drawn, judged, made small.
@@ -107,7 +107,7 @@ LIVE_MODULES = {
     **dict.fromkeys(("session", "transport", "settings", "state_transfer", "host"), ""),
     **dict.fromkeys(("doctor", "group", "join", "join_options", "metrics", "open_group", "prometheus"), "top"),
     **dict.fromkeys(("__init__", "group_members", "join_open_group", "local_groups", "member_parts", "restart"), "top"),
-    "relay_process": "top",
+    **dict.fromkeys(("relay_process", "resolution", "sync_group", "user_key"), "top"),
 }
 """The layer of each module and package of `live`; "": its own name."""
 MODULES = sorted(PACKAGE.rglob("*.py"))

@@ -116,7 +116,7 @@ def audit_command(
             raise typer.Exit(1)
         if until_idle is None:
             raise typer.Exit(0)
-        spark, master = False, None  # it is complete now: check the properties that only the end decides
+        # It is complete now: check the properties that only the end decides, on the master that was named.
     require(master is None or spark is not False, "--master and --no-spark contradict each other; give one")
     verdict = _audited(folders, service, True if master is not None else spark, master)
     names = _names_in([witness for finding in verdict.findings.values() for witness in finding.witnesses], folders)
@@ -213,7 +213,9 @@ def _follow(
         # Not an exception: one within a call to Spark would leave the query running.
         before = {number: signal(number, lambda *_: stop.set()) for number in (SIGINT, SIGTERM)}
         try:
-            found = pipeline.follow(session, folder, service, checkpoint=checkpoint, until_idle=until_idle, stop=stop)
+            found = pipeline.follow(
+                session, folder, service, checkpoint=checkpoint, until_idle=until_idle, note=_note, stop=stop
+            )
         finally:
             for number, handler in before.items():
                 signal(number, handler)
