@@ -3,7 +3,7 @@
 The caller is one Python process that speaks the protocol of Redis itself, without a client library. What it awaits is
 `SET` and `WAIT 1`: one replica has it, too, as one other member has at least with us. Without waiting, `SET` alone is
 sent, 5,000 at most without an answer. Nothing is on disk, here as there. Redis replicates without agreement: what a
-master has answered is lost if it fails and its replicas had it not; a read asks the master, which may have been replaced.
+master has answered is lost if it fails and no replica had it; a read asks the master, which may have been replaced.
 """
 
 import argparse
