@@ -1,8 +1,8 @@
 """Objects changed by what simulated groups deliver: histories of every block, under loss, splits, crashes, joins.
 
 Each message of a run stands for a command, drawn when it is sent by what its sender has; or for the mark of a
-linearizable read. Views change objects as in live groups: before the first message in them. A node that joins is given the state of
-one that was there before.
+linearizable read. Views change objects as in live groups: before the first message in them. A node that joins is given
+the state of one that was there before.
 """
 
 import random
