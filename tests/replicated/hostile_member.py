@@ -102,7 +102,7 @@ async def main(name: str, group: str, folder: Path, *, logged: bool) -> None:
     objects = {"store": store, "counter": counter, "lock": lock, "queue": queue}
     log: dict[str, Any] = {"log": folder / f"{name}.log"} if logged else {}
     joining = ordercast.replicated.join(
-        group, objects, members=MEMBERS, name=name, settings=SETTINGS, check_interval=1.0, timeout=60, **log
+        group, objects, members=MEMBERS, name=name, settings=SETTINGS, check_interval=1.0, timeout=180, **log
     )
     async with joining as members:
         written.members = members
@@ -123,7 +123,8 @@ async def main(name: str, group: str, folder: Path, *, logged: bool) -> None:
         for each in clients:
             each.cancel()
         await asyncio.gather(*clients, return_exceptions=True)
-        asked = json.loads(obeying.result() or "[]") if obeying.done() else []
+        word = obeying.result() if obeying.done() else "end"
+        asked = json.loads(word) if word.startswith("[") else []
         if asked:
             ids = [ordercast.replicated.CommandId(*each) for each in asked[1:]]
             applied = [await members.applied(each) for each in ids]

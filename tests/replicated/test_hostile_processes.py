@@ -41,7 +41,8 @@ class Processes:
             line = [sys.executable, "-m", "tests.replicated.hostile_member", *arguments]
             pipe = subprocess.PIPE
             with (self.folder / f"{name}.err").open("a") as error:
-                self.running[name] = subprocess.Popen(line, cwd=ROOT, stdin=pipe, stdout=pipe, stderr=error, text=True)
+                pipes = {"stdin": pipe, "stdout": pipe, "stderr": error}
+                self.running[name] = subprocess.Popen(line, cwd=ROOT, text=True, **pipes)  # type: ignore[call-overload] # noqa: S603
 
     def opened(self, *names: str) -> None:
         for name in names:
@@ -146,7 +147,7 @@ def test_nothing_that_is_done_to_processes_breaks_locks_reads_or_exactly_once(
         found, all_ids, done = written(tmp_path)
         own = [each for each in all_ids if each not in ids]
         assert done + applied.count(True) <= value <= done + applied.count(True) + applied.count(None) + len(own)
-        assert len([each for each in found if each.returned is not None]) > 20 * SECONDS
+        assert len([each for each in found if each.returned is not None]) > 100
         assert violations(found) == [], processes.events
         tokens = [each.result for each in found if each.kind == "acquire" and each.result]
         assert len(set(tokens)) == len(tokens)

@@ -48,7 +48,7 @@ class History:
             self.operations.append(Operation(*fields, self._run))
 
     def lost(self, model: str, key: str, token: int, since: int, *, object_name: str = "") -> None:
-        """The group may have taken a lock, an item or a ticket from this process, at any time since then, in nanoseconds."""
+        """The group may have taken a lock, an item or a ticket from it, at any time since then, in nanoseconds."""
         fields = (self.process, model, object_name, key, "lost", (str(token),), "", since, None)
         self.operations.append(Operation(*fields, self._run))
 
