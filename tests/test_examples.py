@@ -49,9 +49,10 @@ def test_the_audit_proves_that_accounts_on_different_members_see_one_order(tmp_p
 
     async def branches() -> list[tuple[int, int]]:
         group = free_group("bank")
-        return await asyncio.gather(
+        found: list[tuple[int, int]] = await asyncio.gather(
             *(bank["branch"](name, group, transfers=4, record=tmp_path / name) for name in bank["MEMBERS"])
         )
+        return found
 
     assert asyncio.run(branches()) == [(-12, 0), (-12, 12), (0, 12)]
     verdict = audit([tmp_path / name for name in bank["MEMBERS"]])
