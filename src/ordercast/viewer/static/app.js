@@ -180,7 +180,11 @@ class App {
     await this.panel.message(view, source, seq);
     this.remember();
   }
-  named(run, sentence) { return sentence.replace(/\bE([1-9]\d*)\b/g, (word, number) => run.names[number - 1] ?? word); }
+  /** A sentence of an audit or of a schedule, with the names of this run's members; `messages`: those that it names by numbers. */
+  named(run, sentence, messages = []) {
+    for (const [source, seq] of messages) sentence = sentence.replaceAll(new RegExp(`\\b${source + 1}\\.${seq}\\b`, "g"), () => messageName(run, source, seq));
+    return sentence.replace(/\bE([1-9]\d*)\b/g, (word, number) => run.names[number - 1] ?? word);
+  }
 
   /** Begins a story: it comes from a schedule, or is put together from the events of a run. */
   async tell(make) {

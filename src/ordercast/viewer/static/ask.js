@@ -242,8 +242,9 @@ class Panel {
     const steps = made("p", {}, made("button", { text: "‹ before", click: () => this.app.openWitness((at + total - 1) % total) }), ` ${at + 1} of ${total} `,
       made("button", { text: "next ›", click: () => this.app.openWitness((at + 1) % total) }));
     this.show(this.back(view), made("h2", { class: "bad", text: `Violated: ${witness.breaks}` }), ...(total > 1 ? [steps] : []),
-      made("p", { class: "rule", text: witness.rule || "A property that this version has no words for." }), made("p", { text: this.app.named(view.run, witness.sentence) }),
+      made("p", { class: "rule", text: witness.rule || "A property that this version has no words for." }), made("p", { text: this.app.named(view.run, witness.sentence, witness.messages) }),
       ...(names.length ? [made("h3", { text: "Its messages" }), made("p", {}, ...names.flatMap((each, place) => (place ? [" → ", each] : [each])))] : []),
+      ...cycleDrawing(view.run, witness),
       ...(answers.length && answers[0].possible ? [made("h3", { text: nodes ? "The logs that disagree, side by side" : "The logs of all members, side by side" }), this.logs(view, answers, messages, nodes, "witness")] : []),
       ...named.slice(0, 3).flatMap(([source, seq], place) => (tables[place].rows ? [made("h2", { text: `Message ${messageName(view.run, source, seq)}` }), ...this.path(view, source, seq, tables[place], answers[place])] : [])));
   }
