@@ -267,7 +267,10 @@ class App {
     if (!found.rows) found = await this.source.find(run.key, { ...wanted, after: -1 });
     if (!found.rows) throw new Error(`nothing in this run matches “${text}”`);
     const margin = Math.max(run.margin, 1000);
-    view.centre(found.time[0], Math.min(view.span, 12 * margin));
+    if (whole) {
+      const table = await this.source.message(run.key, wanted.source, wanted.seq), [first, last] = [table.time[0], table.time[table.rows - 1]];
+      view.show(first - 0.15 * (last - first) - 500, last + 0.15 * (last - first) + 500);
+    } else view.centre(found.time[0], Math.min(view.span, 12 * margin));
     view.choose(found, 0);
   }
 
