@@ -31,8 +31,8 @@ async def worker(name: str, group: str = "jobs") -> int:
             if not asked.cancel():
                 token, job = asked.result()
                 await asyncio.sleep(0.01)
-                done += await jobs.done(token)
                 print(f"{name} did {job}", flush=True)
+                done += await jobs.done(token)
     return done
 
 

@@ -1,15 +1,22 @@
 """`ordercast store`: a replicated dictionary in processes, by lines and over HTTP."""
 
+import asyncio
 import http.client
 import json
 import re
 import signal
+import socket
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ordercast.cli.shared.store_http import StoreServer
+from ordercast.replicated import Dict
 from tests.cli.conftest import Command
 from tests.cli.nodes import Nodes, new_group
+from tests.live.groups import run
+from tests.replicated.groups import cluster
 
 
 def stores(*options: str, own: dict[str, list[str]] | None = None) -> Nodes:
@@ -95,6 +102,7 @@ def test_the_http_face() -> None:
         ("", "give --members A,B,C to open a store, or --join local"),
         ("--members A,B --join local", "give --members A,B,C to open a store, or --join local"),
         ("--join local", "--join needs the name of this member: give --name"),
+        ("--members A,B --log x", "--log is that of one member: give --name"),
         ("--members A,B --http 99999", "--http: ports are 1 to 65535, and 0 is any free one, not 99999"),
     ],
 )
@@ -102,3 +110,65 @@ def test_what_cannot_be_done_is_told(ordercast: Command, options: str, problem: 
     done = ordercast(f"store {new_group()} {options}")
     assert done.status == 2
     assert problem in done.sentence
+
+
+def raw(port: int, head: str, body: bytes = b"") -> tuple[int, bytes]:
+    """What no library would send."""
+    with socket.create_connection(("127.0.0.1", port), timeout=20) as connection:
+        connection.sendall(head.encode("latin-1").replace(b"\n", b"\r\n") + b"\r\n\r\n" + body)
+        answer = b""
+        while part := connection.recv(1 << 16):
+            answer += part
+    return int(answer.split(b" ")[1]), answer
+
+
+def test_hostile_requests_get_an_answer_and_the_store_goes_on() -> None:
+    async def test() -> None:
+        async with cluster(Dict[Any], "AB") as group:
+            server = await StoreServer(group["A"], group.members["A"], durable=False).serve(0)
+            port = server.sockets[0].getsockname()[1]
+            for head, body, status in (
+                ("GET /keys/%ff HTTP/1.1\nHost: localhost", b"", 400),
+                ("GET /keys?prefix=%ff HTTP/1.1\nHost: localhost", b"", 400),
+                ("GET /keys/\xff HTTP/1.1\nHost: localhost", b"", 400),
+                ("GET http://[::1 HTTP/1.1\nHost: localhost", b"", 404),
+                ("GET /keys", b"", 400),
+                ("GET /keys HTTP/1.1", b"", 403),
+                ("GET /keys HTTP/1.1\nHost: localhost\nX: " + 20_000 * "x", b"", 431),
+                ("PUT /keys/x HTTP/1.1\nHost: localhost\nContent-Length: " + 5000 * "9", b"", 413),
+                ("PUT /keys/x HTTP/1.1\nHost: localhost\nContent-Length: -1", b"", 400),
+                ("PUT /keys/x HTTP/1.1\nHost: localhost\nTransfer-Encoding: chunked", b"1\r\n5\r\n0\r\n\r\n", 411),
+                ("PUT /keys/x HTTP/1.1\nHost: localhost\nContent-Length: 40", b"1" * 40, 400),
+                ("PUT /keys/x HTTP/1.1\nHost: localhost\nContent-Length: 2000", b"[" * 1000 + b"]" * 1000, 400),
+                ("PUT /keys/x?expected=%5b HTTP/1.1\nHost: localhost\nContent-Length: 1", b"1", 400),
+                ("POST /keys HTTP/1.1\nHost: localhost", b"", 405),
+                ("DELETE /members HTTP/1.1\nHost: localhost", b"", 405),
+                ("PUT /watch HTTP/1.1\nHost: localhost", b"", 405),
+                ("HEAD /keys/x HTTP/1.1\nHost: localhost", b"", 405),
+            ):
+                assert (await asyncio.to_thread(raw, port, head, body))[0] == status, head[:80]
+            large = b'"' + b"v" * 1_000_000 + b'"'
+            head = "PUT /keys/\xc3\xa9%20%00 HTTP/1.1\nHost: localhost\nExpect: 100-continue\nContent-Length: 1000002"
+            status, answer = await asyncio.to_thread(raw, port, head, large)
+            assert (status, answer.count(b"HTTP/1.1")) == (100, 2)
+            assert list(group["A"].items()) == ["é \0"]
+            async with asyncio.timeout(5):
+                assert len(await group["B"].get("é \0", fresh=True) or "") == 1_000_000
+            server.close()
+
+    run(test)
+
+
+@pytest.mark.soak
+def test_with_logs_all_may_be_killed(tmp_path: Path) -> None:
+    own = {name: ["--log", str(tmp_path / name)] for name in "ABC"}
+    with stores(own=own) as nodes:
+        nodes.opened()
+        nodes.say("A", b"put colour green\n")
+        assert nodes.hear("A", 1) == [b"ok\n"]
+        for name in "ABC":
+            nodes.kill(name)
+        for name in "ABC":
+            nodes.start("store", nodes.group, "--name", name, "--members", "A,B,C", *own[name], called=name)
+        nodes.say("B", b"get colour\n")
+        assert nodes.hear("B", 1) == [b"green\n"]

@@ -28,7 +28,7 @@ class Alone:
         self.sequences = dict.fromkeys(members, 0)
         self.time = 1.0
         for replica in self.replicas.values():
-            replica.view(members, {})
+            replica.enter_view(0, members)
             for session, name in enumerate(members):
                 replica.hello(name, session + 1)
 
@@ -66,7 +66,7 @@ class Alone:
         """A view without it."""
         del self.replicas[name]
         for replica in self.replicas.values():
-            replica.view(tuple(self.replicas), {name: "silent"})
+            replica.enter_view(replica.view + 1, tuple(self.replicas))
 
     def tick(self, time: float) -> None:
         """Time passes."""

@@ -38,6 +38,13 @@ def store_command(
     bind: Annotated[
         str | None, typer.Option(help="With --join: address of this member, such as 10.0.0.4:7000.")
     ] = None,
+    log: Annotated[
+        Path | None,
+        typer.Option(
+            help="Durable log of this member, in this folder: killed members, even all, go on when they are started "
+            "again with the same arguments. `ok` then means: on the disks of a majority.",
+        ),
+    ] = None,
     key: Annotated[Path | None, KEY_ONCE] = None,
     insecure: Annotated[bool, INSECURE] = False,
     timeout: Annotated[float, typer.Option(help="Seconds for all members to join.")] = 60.0,
@@ -57,10 +64,11 @@ def store_command(
     )
     require(contacts is None or name is not None, "--join needs the name of this member: give --name")
     require(http is None or 0 <= http < 1 << 16, f"--http: ports are 1 to 65535, and 0 is any free one, not {http}")
-    options: dict[str, Any] = {"name": name, "key": key, "insecure": insecure, "timeout": timeout}
+    require(log is None or name is not None, "--log is that of one member: give --name")
+    options: dict[str, Any] = {"log": log, "name": name, "key": key, "insecure": insecure, "timeout": timeout}
     if member_list is not None:
         options["members"] = members_from(member_list)
     else:
         options |= {"contacts": contacts_from(str(contacts)), "bind": bind}
     with telling_options():
-        raise typer.Exit(run(StoreProcess(http).run(group, **options), uvloop=uvloop))
+        raise typer.Exit(run(StoreProcess(http, durable=log is not None).run(group, **options), uvloop=uvloop))

@@ -38,8 +38,10 @@ class Dict(Replicated, Generic[_V]):
     @command
     def put(self, key: str, value: _V, ttl: float | None = None) -> None:
         """Sets a key; `ttl`: for so many seconds."""
-        if self.next_expiry:
-            self.tick()
+        if ttl is None and not self.expiries and not self.is_watched and value is not None:
+            self.values[key] = value  # what most calls come to
+            return
+        self.tick()
         self._put(key, value, ttl)
 
     @command

@@ -1,8 +1,13 @@
 """The messages of members with replicated objects. Commands have frames of their own, made for each; see `replica`."""
 
-from typing import Any
+import sys
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import msgspec
+
+_T = TypeVar("_T")
+_ROOM = 3000  # levels; a thread's stack of 8 MiB has room for more than twice as many
 
 FIRST_COMMAND = 16
 """Tags below it are of the frames here."""
@@ -89,10 +94,26 @@ encode = msgspec.msgpack.Encoder().encode
 """To the bytes of a message."""
 
 
+def with_room(function: Callable[..., _T], *arguments: Any) -> _T:
+    """Calls it, with more room for values in values if there was too little.
+
+    How deep Python may go depends on how deep it is already: what one member could encode, all must be able to decode.
+    """
+    try:
+        return function(*arguments)
+    except RecursionError:
+        limit = sys.getrecursionlimit()
+        sys.setrecursionlimit(limit + _ROOM)
+        try:
+            return function(*arguments)
+        finally:
+            sys.setrecursionlimit(limit)
+
+
 def failed_part(payload: bytes) -> tuple[int, int] | None:
     """Tag and sequence of a command whose arguments are of other types; None: no command at all."""
     try:
-        found: Any = msgspec.msgpack.decode(payload)
+        found: Any = with_room(msgspec.msgpack.decode, payload)
     except msgspec.DecodeError:
         return None
     if not isinstance(found, list) or len(found) < 4 or not all(type(each) is int for each in found[:3]):

@@ -55,7 +55,10 @@ async def join(
     for name, names in holders.items():
         if name not in named or not names:
             raise ConfigError(f"`on` has {name!r}: give the name of an object, and at least one member that holds it")
-    host = ObjectHost(named, holders, answer, check_interval)
+    has_log = options.get("log") is not None
+    if holders and has_log:
+        raise ConfigError("objects at some members only (`on`) have no log: omit `on`, or `log`")
+    host = ObjectHost(named, holders, answer, check_interval, has_log=has_log)
     try:
         async with join_group(group, state=host, **_with_settings(options)) as joined:
             await host.begin(joined)

@@ -78,6 +78,14 @@ class Members:
         while self.group.pending_bytes > _PENDING_LIMIT and self._host.error is None:
             await asyncio.sleep(0.001)
 
+    async def durable(self) -> None:
+        """Returns when all that was applied here is in the logs of a majority, on their disks: see `join(log=...)`.
+
+        What is durable survives that all members are killed.
+
+        """
+        await self._host.durable()
+
     async def applied(self, command: CommandId) -> bool | None:
         """Whether a command was applied, as of now: True or False; None: that is open, or was forgotten.
 

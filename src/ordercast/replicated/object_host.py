@@ -3,11 +3,9 @@
 import asyncio
 import logging
 import secrets
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from functools import partial
 from time import time
-from typing import Any
 
 import msgspec
 
@@ -16,6 +14,7 @@ from ordercast.live.group import Group
 from ordercast.model.errors import ConfigError, Diverged, GroupClosed, GroupError, LocalProtocolError, Undelivered
 from ordercast.replicated.calls import Answering, Calls
 from ordercast.replicated.checks import Checks
+from ordercast.replicated.command_sender import CommandSender
 from ordercast.replicated.frames import (
     Answer,
     Check,
@@ -29,11 +28,11 @@ from ordercast.replicated.frames import (
     Tick,
     Together,
     encode,
+    with_room,
 )
-from ordercast.replicated.objects import Call, CommandId, Replicated
-from ordercast.replicated.pending_commands import Outgoing, Sent, in_order
+from ordercast.replicated.objects import CommandId, Replicated
 from ordercast.replicated.reads import Marks
-from ordercast.replicated.replica import Hosted, Replica, Result, decoded_result
+from ordercast.replicated.replica import Hosted, Later, Replica
 from ordercast.replicated.shards import Shards
 from ordercast.replicated.upkeep import Upkeep
 
@@ -41,6 +40,9 @@ _log = logging.getLogger("ordercast.replicated")
 _MAX_PRIORITY = 255
 _PRIORITISED = {"prito", "prio"}
 _UNORDERED = {"spo", "po"}
+_SELECTIVE = "st"
+_REPLAYED = (Hello, Tick, Together)
+_NEVER = 1 << 62
 
 
 class ObjectHost:
@@ -52,26 +54,32 @@ class ObjectHost:
         on: Mapping[str, frozenset[str]],
         answering: Answering | None,
         check_interval: float,
+        *,
+        has_log: bool,
     ) -> None:
         self._replica = Replica(objects, on, self)
         self._session = secrets.randbits(62) + 1
-        self._outgoing: dict[tuple[str, int], Outgoing] = {}
+        self._commands = CommandSender(self, self._replica, self._session)
+        self.submit, self.together = self._commands.submit, self._commands.together
         self.calls = Calls(self, answering)
         self._checks = Checks()
         self._marks: dict[frozenset[str] | None, Marks] = {}
         self._last_mark = 0
-        self._together: list[tuple[Outgoing, Sent]] | None = None
-        self._last_sent = 0
         self._check_waiting: dict[int, asyncio.Future[Diverged | None]] = {}
         self._last_check = 0
         self._upkeep = Upkeep(self._replica, check_interval)
         self._shards = Shards(self._replica)
-        self._loaded = self._begun = False
+        self._views: dict[int, tuple[str, ...]] = {}
+        self._live_from = 0
+        """The view that was entered by this process: messages of views before it come from a log."""
+        self._must_say_hello, self._begun, self._loaded = True, False, False
+        self._is_mine = False
+        """What comes from this member now was sent by this process, not by one that it was before."""
         self.error: Exception | None = None
+        self._has_log, self.prioritised = has_log, False
         self._group: Group | None = None
-        self._loop = asyncio.get_running_loop()
-        self._decode, self._frames = self._replica.decode, self._replica.frames
         self._following: asyncio.Task[None] | None = None
+        self.send_to_all: Callable[..., object]
         self.me = ""
         """The name of this member."""
 
@@ -85,32 +93,6 @@ class ObjectHost:
     def members(self) -> tuple[str, ...]:
         """As of what was applied here, the oldest first."""
         return self.group.members
-
-    @contextmanager
-    def together(self) -> Iterator[None]:
-        """See `Members.together`."""
-        if self._together is not None:
-            raise LocalProtocolError("together() is used within together(): one block is one message")
-        parts: list[tuple[Outgoing, Sent]] = []
-        self._together = parts
-        try:
-            yield
-            self._together = None
-            self._send_together(parts)
-        except BaseException:
-            for outgoing, sent in reversed(parts):
-                outgoing.take_back(sent)
-            raise
-        finally:
-            self._together = None
-
-    def _send_together(self, parts: "list[tuple[Outgoing, Sent]]") -> None:
-        if not parts:
-            return
-        payload, on = encode(Together([sent.payload for _, sent in parts])), _union(sent.on for _, sent in parts)
-        self._send(payload, on, 0)
-        for _, sent in parts:
-            sent.payload, sent.on, sent.order = payload, on, parts[0][1].order
 
     async def applied(self, command: CommandId) -> bool | None:
         """See `Members.applied`."""
@@ -132,7 +114,7 @@ class ObjectHost:
             self._last_check += 1
             number = self._last_check
             future = self._check_waiting[number] = asyncio.get_running_loop().create_future()
-            self._send(encode(Check(number)), None, 0)
+            self.send_frame(encode(Check(number)), None, 0)
             try:
                 diverged = await future
             except asyncio.InvalidStateError:
@@ -143,33 +125,18 @@ class ObjectHost:
                 raise diverged
             return
 
-    # --- what objects call (objects.CommandHost) ---
-
-    def submit(self, hosted: Hosted, name: str, values: tuple[Any, ...]) -> Call[Any]:
-        """Sends a command."""
-        frame = hosted.frames[name]
-        together = self._together
-        priority = frame.spec.priority if self._prioritised and together is None else 0
-        key = hosted.name, priority
-        outgoing = self._outgoing.get(key)
-        if outgoing is None:
+    async def durable(self) -> None:
+        """See `Members.durable`."""
+        while True:
             self.require_open()
-            outgoing = self._outgoing[key] = Outgoing(hosted, priority)
-        sequence = outgoing.next
-        payload = encode(frame.kind(sequence, outgoing.first - 1, time(), *values))
-        if together is None:
-            if hosted.on is None and self.error is None:  # as `_send` does, for most commands
-                self.group.send_nowait(payload, priority=priority)
-            else:
-                self._send(payload, hosted.on, priority)
-        self._last_sent += 1
-        call: Call[Any] = Call(loop=self._loop)
-        call._id = hosted.name, self.me, self._session, priority, sequence  # noqa: SLF001 (made here only)
-        sent = Sent(frame, payload, hosted.on, self._last_sent, call)
-        outgoing.add(sent)
-        if together is not None:
-            together.append((outgoing, sent))
-        return call
+            receipt = self.group.send_nowait(encode(Mark(0)))  # a place behind all that was applied here
+            try:
+                await receipt.durable()
+            except Undelivered:
+                continue
+            return
+
+    # --- what objects call (objects.CommandHost) ---
 
     async def fresh(self, hosted: Hosted) -> None:
         """Returns when everything is applied here that was completed anywhere before the call."""
@@ -182,7 +149,7 @@ class ObjectHost:
         await marks.wait()
 
     def _send_mark(self, mark: Mark, on: frozenset[str] | None) -> None:
-        self._send(encode(mark), on, _MAX_PRIORITY if self._prioritised else 0)
+        self.send_frame(encode(mark), on, _MAX_PRIORITY if self.prioritised else 0)
 
     def _new_mark(self) -> int:
         self._last_mark += 1
@@ -209,13 +176,14 @@ class ObjectHost:
         if protocol in _UNORDERED:
             await group.leave()
             raise ConfigError("replicated objects need one order: 'sequenced', 'total' or 'priority', not 'partial'")
-        self._prioritised = protocol in _PRIORITISED
-        self._replica.view(group.members, {})
+        self.prioritised, self._selective = protocol in _PRIORITISED, protocol == _SELECTIVE and not self._has_log
+        self.send_to_all = group.send_nowait
+        self._live_from = group.view.number
+        self._views[group.view.number] = group.members
         self._shards.begin(self.me, joined=self._loaded)
         self._ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._following = asyncio.create_task(self._follow())
-        if not self._loaded:
-            self._say_hello()
+        self._has_shards()
         try:
             await self._ready
         except asyncio.CancelledError:
@@ -233,8 +201,8 @@ class ObjectHost:
             raise self.error.with_traceback(None)
 
     def _say_hello(self) -> None:
-        self._send(
-            encode(Hello(self._session, self._replica.interface)), None, _MAX_PRIORITY if self._prioritised else 0
+        self.send_frame(
+            encode(Hello(self._session, self._replica.interface)), None, _MAX_PRIORITY if self.prioritised else 0
         )
 
     async def _follow(self) -> None:
@@ -242,8 +210,9 @@ class ObjectHost:
         try:
             async for event in self.group.event_batches():
                 if isinstance(event, list):
-                    for message in event:
-                        self._message(message)
+                    if event[0].view > self._replica.view:
+                        self._enter_view(event[0])
+                    self._messages(event)
                 elif isinstance(event, View):
                     self._view_changed(event)
                 elif isinstance(event, Excluded):
@@ -264,8 +233,7 @@ class ObjectHost:
 
     def _stop(self, error: Exception) -> None:
         self.error = error
-        for outgoing in self._outgoing.values():
-            outgoing.end(error)
+        self._commands.end(error)
         self.calls.end(error)
         self.calls.stop()
         for marks in self._marks.values():
@@ -279,33 +247,57 @@ class ObjectHost:
         for hosted in self._replica.hosted.values():
             hosted.binding.end(error)
 
-    def _message(self, message: Message) -> None:
+    # --- messages ---
+
+    def _messages(self, messages: list[Message]) -> None:
+        """In their order."""
+        decode, frames = self._replica.decode, self._replica.frames
+        for message in messages:
+            try:
+                sent = decode(message.payload)
+            except msgspec.DecodeError:
+                self._refused(message)
+                continue
+            except RecursionError:
+                if (deep := self._decoded_deep(message)) is None:
+                    continue
+                sent = deep
+            found = frames.get(type(sent))
+            if found is None:
+                self._control(message, sent)
+                continue
+            hosted, frame = found
+            if hosted.on is not None and not self._is_for_holders(hosted, message):
+                continue
+            sender = message.sender
+            priority = message.priority if self.prioritised else 0
+            stream = hosted.current.get((sender, priority)) or self._replica.stream(hosted, sender, priority)
+            if stream is None:
+                continue
+            result = hosted.apply(frame, sent, sender, stream)
+            if sender == self.me:
+                if result is not None and self._is_mine:
+                    self._commands.settle(hosted, priority, stream.last, result)
+            elif hosted.on is not None:
+                self._tell_outcome(hosted, sender, priority, sent.sequence)
+
+    def _decoded_deep(self, message: Message) -> Control | None:
+        """A message with many values in values."""
         try:
-            sent = self._decode(message.payload)
+            found: Control = with_room(self._replica.decode, message.payload)
         except msgspec.DecodeError:
             self._refused(message)
-            return
-        found = self._frames.get(type(sent))
-        if found is None:
-            self._control(message, sent)
-            return
-        hosted, frame = found
-        sender = message.sender
-        if hosted.on is not None and not self._reaches(hosted.on, message):
-            return
+            return None
+        return found
+
+    def _is_for_holders(self, hosted: Hosted, message: Message) -> bool:
+        """Whether a command is applied now, to an object that only some members hold."""
+        assert hosted.on is not None, "else all hold it"
+        if not self._reaches(hosted.on, message):
+            return False
         if not hosted.held:
-            self._shards.hold_back(hosted.name, lambda: self._message(message))
-            return
-        priority = message.priority if self._prioritised else 0
-        stream = hosted.current.get((sender, priority)) or self._replica.stream(hosted, sender, priority)
-        if stream is None:
-            return
-        result = hosted.apply(frame, sent, sender, stream)
-        if sender == self.me:
-            if result is not None:
-                self._outgoing[hosted.name, priority].settle(result)
-        elif hosted.on is not None:
-            self._tell_outcome(hosted, sender, priority, sent.sequence)
+            self._shards.hold_back(hosted.name, lambda: self._messages([message]))
+        return hosted.held
 
     def _reaches(self, on: frozenset[str], message: Message) -> bool:
         """Whether a message goes to all members that hold an object.
@@ -330,22 +322,22 @@ class ObjectHost:
         if found is None:
             raise ConfigError(f"{message.sender} sent a message that is none of replicated objects; use another group")
         hosted, _, sequence, error = found
-        if hosted.on is not None and not self._reaches(hosted.on, message):
-            return
-        if not hosted.held:
-            self._shards.hold_back(hosted.name, lambda: self._refused(message))
+        if hosted.on is not None and not self._is_for_holders(hosted, message):
             return
         stream = self._replica.stream(hosted, message.sender, message.priority)
         if stream is None:
             return
-        result = hosted.refuse(message.sender, sequence, stream, error)
-        if message.sender == self.me and result is not None:
-            self._outgoing[hosted.name, message.priority].settle(result)
+        result = hosted.refuse(sequence, stream, error)
+        if message.sender == self.me:
+            if result is not None and self._is_mine:
+                self._commands.settle(hosted, message.priority, sequence, result)
         elif hosted.on is not None:
             self._tell_outcome(hosted, message.sender, message.priority, sequence)
 
     def _control(self, message: Message, sent: Control) -> None:  # noqa: C901, PLR0912 (one case for each frame)
         sender = message.sender
+        if message.view < self._live_from and not isinstance(sent, _REPLAYED):
+            return  # it was answered, if it had to be, when this member was another process
         match sent:
             case Mark(number) if sender == self.me:
                 for on, marks in self._marks.items():
@@ -354,8 +346,8 @@ class ObjectHost:
                 self._hello(sender, session, interface)
             case Together(parts):
                 if all(self._reaches(each.on, message) for each in self._objects_of(parts) if each.on is not None):
-                    for part in parts:
-                        self._message(Message.make(sender, part, destinations=message.destinations))
+                    to = message.destinations
+                    self._messages([Message.make(sender, part, destinations=to, view=message.view) for part in parts])
             case Tick(passed):
                 for hosted in self._replica.hosted.values():
                     if hosted.held:
@@ -372,20 +364,24 @@ class ObjectHost:
                 self.calls.requested(sender, sent, self.members)
             case Answer():
                 self.calls.answered(sender, sent)
-            case Outcome(name, priority, sequence, error, value):
-                self._outcome(name, priority, decoded(self._outgoing, name, priority, sequence, error, value))
+            case Outcome():
+                self._commands.outcome(sent)
             case ShardState():
                 self._shards.arrived(sent)
                 self._has_shards()
 
     def _hello(self, sender: str, session: int, interface: str) -> None:
-        if interface != self._replica.interface and sender != self.me and not self._begun:
+        is_mine = sender == self.me and session == self._session
+        if interface != self._replica.interface and not is_mine and not self._begun:
             raise ConfigError(
                 f"{sender} has other objects, or other commands, than {self.me}: all members need the same classes"
+                + (", also those that wrote the log" if self._has_log else "")
             )
-        self._replica.hello(sender, session)
+        self._hold_back(self._replica.hello(sender, session))
         self._shards.said_hello(sender)
         if sender == self.me:
+            self._is_mine = is_mine
+        if is_mine:
             if self._begun:
                 self._returned()
             self._begun = True
@@ -404,8 +400,18 @@ class ObjectHost:
 
     # --- members come and go ---
 
+    def _enter_view(self, message: Message) -> None:
+        """The first message of a view. What a log had before this process began has views of its own."""
+        members = self._views.get(message.view, message.destinations)
+        self._views = {number: names for number, names in self._views.items() if number > message.view}
+        self._hold_back(self._replica.enter_view(message.view, members))
+
+    def _hold_back(self, changes: list[Later]) -> None:
+        for each in changes:
+            self._shards.hold_back(each.object_name, each.change)
+
     def _view_changed(self, view: View) -> None:
-        self._replica.view(view.members, view.left)
+        self._views[view.number] = view.members
         self._checks.view_changed()
         for future in self._check_waiting.values():
             if not future.done():
@@ -413,18 +419,22 @@ class ObjectHost:
         self.calls.members_left(view.left)
         for to, state in self._shards.view_changed(view):
             self._try_to_send(encode(state), frozenset({to}), 0)
-        if self.me in view.joined and self._loaded:
+        if view.members[0] == self.me:  # objects enter the view with a message: here is one
+            self._try_to_send(encode(Tick(time())), None, 0)
+        if self.me in view.joined:
+            self._live_from = view.number
+        if self.me in view.joined and self._must_say_hello:
             self._has_shards()
         else:  # other members hold it now: what was sent to those of before may not have been applied
-            self._send_again([each for each in self._outgoing.values() if each.hosted.on is not None])
+            self._commands.holders_changed()
             for on, marks in self._marks.items():
                 if on is not None:
                     marks.returned()
 
     def _has_shards(self) -> None:
         """If this member, which joined or returned, has all that it is to hold, its commands go on."""
-        if self._loaded and not self._shards.lacking:
-            self._loaded = False
+        if self._must_say_hello and not self._shards.lacking:
+            self._must_say_hello = False
             try:
                 self._say_hello()
             except GroupClosed as error:
@@ -433,30 +443,13 @@ class ObjectHost:
     def _excluded(self) -> None:
         self.calls.end(Undelivered("the group continued without this member: the answers are not known"))
         self._shards.begin(self.me, joined=True)
+        self._must_say_hello = True
+        self._live_from = _NEVER
 
     def _returned(self) -> None:
-        """The state is that of another member: it tells which of our commands were applied; the rest is sent again."""
-        for outgoing in self._outgoing.values():
-            hosted = outgoing.hosted
-            if hosted.held:
-                stream = self._replica.stream(hosted, self.me, outgoing.priority)
-                assert stream is not None, "it has said hello"
-                while outgoing.waiting and outgoing.first <= stream.last:
-                    frame = outgoing.waiting[0].frame
-                    outgoing.settle(hosted.result_of(stream, outgoing.first, frame))
-        self._send_again(list(self._outgoing.values()))
+        self._commands.returned()
         for marks in self._marks.values():
             marks.returned()
-
-    def _send_again(self, all_outgoing: list[Outgoing]) -> None:
-        for sent, priority in in_order(all_outgoing):
-            try:
-                self._send(sent.payload, sent.on, priority)
-            except Undelivered as error:  # all that held the object are gone
-                if not sent.call.done():
-                    sent.call.set_exception(error)
-            except GroupClosed:
-                return  # this member leaves
 
     # --- callers that do not hold an object ---
 
@@ -473,31 +466,24 @@ class ObjectHost:
             error, value = stream.results.get(sequence, ("", b""))
             self._try_to_send(encode(Outcome(hosted.name, priority, sequence, error, value)), frozenset({caller}), 0)
 
-    def _outcome(self, name: str, priority: int, result: Result | None) -> None:
-        if result is not None:
-            self._outgoing[name, priority].settle(result)
-
     # --- sending ---
 
     def let_time_pass(self, now: float) -> None:
         """Tells all members the time, which is past a deadline of an object."""
-        self._send(encode(Tick(now)), None, 0)
+        self.send_frame(encode(Tick(now)), None, 0)
 
     def send(self, frame: Request | Answer, to: Iterable[str] | None) -> None:
-        """For calls: sends a message; an answer goes to all if the order has no destinations."""
+        """For calls: sends a message; an answer goes to all if messages cannot have destinations."""
         if isinstance(frame, Answer) and not self._selective:
             to = None
-        self._send(encode(frame), None if to is None else frozenset(to), 0)
-
-    @property
-    def _selective(self) -> bool:
-        return self.group.stats().protocol == "st"
+        self.send_frame(encode(frame), None if to is None else frozenset(to), 0)
 
     def _present(self, on: frozenset[str]) -> frozenset[str] | None:
         found = on & frozenset(self.members)
         return None if found == frozenset(self.members) else found
 
-    def _send(self, payload: bytes, on: frozenset[str] | None, priority: int) -> None:
+    def send_frame(self, payload: bytes, on: frozenset[str] | None, priority: int) -> None:
+        """Sends a message to all, or to those of these that are members now."""
         if self.error is not None:
             raise self.error.with_traceback(None)
         to = None if on is None else self._present(on)
@@ -508,7 +494,7 @@ class ObjectHost:
     def _try_to_send(self, payload: bytes, on: frozenset[str] | None, priority: int) -> None:
         """What others wait for, as long as this member does not leave."""
         try:
-            self._send(payload, on, priority)
+            self.send_frame(payload, on, priority)
         except (GroupError, LocalProtocolError) as error:
             _log.debug("%s has not sent what others asked for: %s", self.me, error)
 
@@ -518,27 +504,6 @@ class ObjectHost:
             raise LocalProtocolError("it has not joined a group")
         if self.error is not None:
             raise self.error.with_traceback(None)
-
-
-def decoded(
-    outgoing: Mapping[tuple[str, int], Outgoing], name: str, priority: int, sequence: int, error: str, value: bytes
-) -> Result | None:
-    """The result of a command that others have applied, if it is waited for."""
-    found = outgoing.get((name, priority))
-    place = sequence - found.first if found is not None else -1
-    if found is None or not 0 <= place < len(found.waiting):
-        return None
-    return decoded_result(sequence, error, value, found.waiting[place].frame)
-
-
-def _union(all_holders: Iterable[frozenset[str] | None]) -> frozenset[str] | None:
-    """Who holds one of several objects; None: all members, also those that join."""
-    found: frozenset[str] = frozenset()
-    for holders in all_holders:
-        if holders is None:
-            return None
-        found |= holders
-    return found
 
 
 def _listed(names: frozenset[str] | None) -> str:

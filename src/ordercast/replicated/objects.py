@@ -35,18 +35,28 @@ class CommandId(NamedTuple):
     """Of this member's commands to this object with this priority, from 1."""
 
 
+class CallStream(Protocol):
+    """The commands of one member to one object with one priority."""
+
+    def command_id(self, sequence: int) -> CommandId:
+        """Which command has this number."""
+
+
 class Call(asyncio.Future[_R]):
     """A command that was sent. Await it for its result, or for the exception that it raised.
 
     A call that is cancelled, or not awaited, is applied nevertheless.
     """
 
-    _id: tuple[str, str, int, int, int]
+    # One object for each command that waits: hundreds of thousands of them are made each second.
+    __slots__ = ("_sequence", "_stream")
+    _sequence: int
+    _stream: CallStream
 
     @property
     def id(self) -> CommandId:
         """Which command it is."""
-        return CommandId(*self._id)
+        return self._stream.command_id(self._sequence)
 
 
 class Context(msgspec.Struct):
@@ -229,16 +239,20 @@ class CommandSpec:
         self.names = tuple(each.name for each in parameters)
         self.keywords = tuple(each.name for each in parameters if each.kind is each.KEYWORD_ONLY)
         self.positional = len(self.names) - len(self.keywords)
-        self._defaults = tuple(each.default for each in parameters if each.default is not each.empty)
+        defaults = tuple(each.default for each in parameters if each.default is not each.empty)
+        self._missing = (
+            {}
+            if self.keywords
+            else {len(self.names) - n: defaults[len(defaults) - n :] for n in range(len(defaults) + 1)}
+        )
+        """By the number of arguments that are given: the defaults of the others."""
 
     def values(self, target: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         """The arguments of a call, one for each parameter."""
-        if not kwargs and not self.keywords:  # much faster than by the signature
-            missing = len(self.names) - len(args)
-            if not missing:
-                return args
-            if 0 < missing <= len(self._defaults):
-                return (*args, *self._defaults[-missing:])
+        if not kwargs:  # much faster than by the signature
+            missing = self._missing.get(len(args))
+            if missing is not None:
+                return args + missing
         bound = self.signature.bind(target, *args, **kwargs)
         bound.apply_defaults()
         return tuple(bound.arguments[name] for name in self.names)
@@ -274,7 +288,9 @@ def _command(method: Callable[..., Any], priority: int) -> Callable[..., Call[An
 
     @wraps(method)
     def send(self: Replicated, *args: Any, **kwargs: Any) -> Call[Any]:
-        binding = self._binding
+        binding = self.__dict__.get("binding")
+        if binding is None:
+            binding = self._binding
         if binding.applies:
             raise LocalProtocolError(f"{name} is a command: one command cannot send another; call a plain method")
         return binding.host.submit(binding.hosted, name, spec.values(self, args, kwargs))

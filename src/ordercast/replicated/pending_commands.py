@@ -4,27 +4,30 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Any
 
-from ordercast.replicated.objects import Call
+from ordercast.replicated.objects import Call, CommandId
 from ordercast.replicated.replica import Frame, Hosted, Result
 
 
-class Sent:
+class Sent(Call[Any]):
     """A command that was sent."""
 
-    __slots__ = ("call", "frame", "on", "order", "payload", "settled")
-
-    def __init__(self, frame: Frame, payload: bytes, on: frozenset[str] | None, order: int, call: Call[Any]) -> None:
-        """`order`: among all that this member sent; `on`: to these members, or to all."""
-        self.frame, self.payload, self.on, self.order = frame, payload, on, order
-        self.call = call
-        self.settled = False
+    __slots__ = ("frame", "on", "order", "payload", "settled")
+    frame: Frame
+    payload: bytes
+    on: frozenset[str] | None
+    """It was sent to these members, or to all."""
+    order: int
+    """Among all that this member sent."""
+    settled: bool
 
 
 class Outgoing:
     """The commands to one object with one priority, in the order of their sequence numbers."""
 
-    def __init__(self, hosted: Hosted, priority: int) -> None:
+    def __init__(self, hosted: Hosted, priority: int, member: str, session: int) -> None:
+        """`member`: this one; `session`: the one in which its commands are numbered."""
         self.hosted, self.priority = hosted, priority
+        self._member, self._session = member, session
         self.waiting: deque[Sent] = deque()
         self.next = 1
         """The sequence number of the next command."""
@@ -34,8 +37,13 @@ class Outgoing:
         """The sequence number of the first command that waits."""
         return self.next - len(self.waiting)
 
+    def command_id(self, sequence: int) -> CommandId:
+        """Which command has this number."""
+        return CommandId(self.hosted.name, self._member, self._session, self.priority, sequence)
+
     def add(self, sent: Sent) -> None:
         """A command was sent."""
+        sent._stream, sent._sequence, sent.settled = self, self.next, False  # noqa: SLF001 (of its base)
         self.waiting.append(sent)
         self.next += 1
 
@@ -43,31 +51,34 @@ class Outgoing:
         """The last command was not sent after all."""
         assert self.waiting.pop() is sent, "it is the last one"
         self.next -= 1
-        sent.call.cancel()
+        sent.cancel()
 
-    def settle(self, result: Result) -> None:
+    def settle(self, sequence: int, result: Result) -> None:
         """It is known what became of a command."""
         waiting = self.waiting
-        place = result.sequence - self.next + len(waiting)
+        place = sequence - self.next + len(waiting)
         if not 0 <= place < len(waiting):
             return
         sent = waiting[place]
-        sent.settled = True
-        call = sent.call
-        if not call.done():
-            if result.error is not None:
-                call.set_exception(result.error)
+        if not sent.done():
+            error, value = result
+            if error is not None:
+                sent.set_exception(error)
             else:
-                call.set_result(result.value)
+                sent.set_result(value)
+        if place:
+            sent.settled = True
+            return
+        waiting.popleft()
         while waiting and waiting[0].settled:
             waiting.popleft()
 
     def end(self, why: Exception) -> None:
         """Nothing is known of the rest."""
         for sent in self.waiting:
-            if not sent.call.done():
-                sent.call.set_exception(why)
-                sent.call.exception()  # marks it as retrieved: most programs have ended
+            if not sent.done():
+                sent.set_exception(why)
+                sent.exception()  # marks it as retrieved: most programs have ended
         self.waiting.clear()
 
 

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable, Mapping
 from copy import copy
-from functools import reduce
+from functools import partial, reduce
 from hashlib import blake2b
 from operator import or_
 from typing import Any, NamedTuple, get_type_hints
@@ -12,7 +12,7 @@ import msgspec
 from msgspec.structs import astuple
 
 from ordercast.model.errors import CommandFailed, ConfigError
-from ordercast.replicated.frames import COMMANDS_OF_AN_OBJECT, FIRST_COMMAND, Control, encode, failed_part
+from ordercast.replicated.frames import COMMANDS_OF_AN_OBJECT, FIRST_COMMAND, Control, encode, failed_part, with_room
 from ordercast.replicated.objects import Binding, CommandHost, CommandSpec, Context, Replicated, commands_of
 from ordercast.replicated.sessions import Sessions, Stream
 
@@ -31,27 +31,40 @@ class HostedState(msgspec.Struct, array_like=True):
 
 
 class Snapshot(msgspec.Struct, array_like=True):
-    """All that a member that joins is given."""
+    """All that a member that joins is given, or that a log keeps."""
 
     objects: dict[str, HostedState]
     sessions: dict[str, list[int]]
     interface: str
+    view: int
+    members: tuple[str, ...]
+    present: list[str]
 
 
-class Result(msgspec.Struct, frozen=True, gc=False):
+class Result(NamedTuple):
     """What became of a command that was applied now."""
 
-    sequence: int
     error: Exception | None
     value: Any
+
+
+_NOTHING = Result(None, None)
+
+
+class Later(NamedTuple):
+    """A change of an object whose state is not here yet: it follows that."""
+
+    object_name: str
+    change: Callable[[], None]
 
 
 class Frame(NamedTuple):
     """How a command travels."""
 
     spec: CommandSpec
-    kind: Callable[..., msgspec.Struct]
-    """Makes one: sequence, what the caller has, time, arguments."""
+    kind: type[msgspec.Struct]
+    """Its fields: sequence, what the caller has, time, arguments."""
+    tag: int
     result: Any
     """The type of what it returns."""
 
@@ -69,7 +82,7 @@ class Hosted:
         for place, (each, spec) in enumerate(commands_of(type(target)).items()):
             tag = FIRST_COMMAND + index * COMMANDS_OF_AN_OBJECT + place
             kind, result = _frame(name, spec, tag)
-            frame = Frame(spec, kind, result)
+            frame = Frame(spec, kind, tag, result)
             self.frames[each] = self.kinds[kind] = frame
         self.streams: dict[int, dict[int, Stream]] = {}
         self.current: dict[tuple[str, int], Stream] = {}
@@ -86,7 +99,9 @@ class Hosted:
 
     def state(self) -> HostedState:
         """As it is now."""
-        return HostedState(msgspec.Raw(encode(self.target)), self.context.time, self.context.number, self.streams)
+        return HostedState(
+            msgspec.Raw(with_room(encode, self.target)), self.context.time, self.context.number, self.streams
+        )
 
     def digest(self) -> bytes:
         """Of the state, and of which commands it contains."""
@@ -94,17 +109,12 @@ class Hosted:
             session: {priority: stream.last for priority, stream in streams.items()}
             for session, streams in self.streams.items()
         }
-        # The encoder itself sorts sets only if no dictionary has other keys than strings.
         place = self.context.time, self.context.number, applied
-        try:
-            whole = msgspec.to_builtins((self.target, *place), order="deterministic")
-        except TypeError:  # what has values of several types cannot be sorted
-            whole = _comparable(self.target), *place
-        return blake2b(encode(whole), digest_size=16).digest()
+        return blake2b(with_room(_digested, self.target, place), digest_size=16).digest()
 
     def load(self, state: HostedState) -> None:
         """Replaces the state."""
-        new = msgspec.msgpack.decode(state.value, type=type(self.target))
+        new = with_room(_decode, state.value, type(self.target))
         old = copy(self.target)
         for field in self.target.__struct_fields__:
             setattr(self.target, field, getattr(new, field))
@@ -148,59 +158,61 @@ class Hosted:
         if time > context.time:
             context.time = time
         binding.applies = True
-        error: Exception | None = None
-        value: Any = None
         try:
             value = spec.apply(self.target, values) if spec.keywords else spec.method(self.target, *values)
+            result = _NOTHING
         except MemoryError:
             raise  # of this member alone
-        except Exception as raised:
-            error = raised
+        except Exception as error:
+            value, result = None, Result(error, None)
         finally:
             binding.applies = False
         stream.last = sequence
         if acknowledged >= stream.kept_from:
             stream.acknowledge(acknowledged)
-        if error is not None:
-            stream.keep(sequence, f"{type(error).__name__}: {error}", b"")
+        if result is not _NOTHING:
+            stream.keep(sequence, f"{type(result.error).__name__}: {result.error}", b"")
         elif value is not None:
-            value, error = self._kept(frame, stream, sequence, value)
+            result = self._kept(frame, stream, sequence, value)
         if binding.waiting:
             binding.changed()
-        return Result(sequence, error, value)
+        return result
 
-    def _kept(self, frame: Frame, stream: Stream, sequence: int, value: Any) -> tuple[Any, Exception | None]:
+    def _kept(self, frame: Frame, stream: Stream, sequence: int, value: Any) -> Result:
         """The result for the caller, which shares nothing with the state."""
         try:
-            encoded = encode(value)
-        except TypeError as raised:
-            stream.keep(sequence, f"TypeError: {raised}", b"")
-            return None, raised
+            encoded = with_room(encode, value)
+        except TypeError as error:
+            stream.keep(sequence, f"TypeError: {error}", b"")
+            return Result(error, None)
         stream.keep(sequence, "", encoded)
         if type(value) not in _IMMUTABLE:
-            value = msgspec.msgpack.decode(encoded, type=frame.result)
-        return value, None
+            value = with_room(_decode, encoded, frame.result)
+        return Result(None, value)
 
-    def refuse(self, sender: str, sequence: int, stream: Stream, error: Exception) -> Result | None:
+    def refuse(self, sequence: int, stream: Stream, error: Exception) -> Result | None:
         """A command whose arguments have other types: it counts as applied, with this error."""
-        del sender
         if sequence != stream.last + 1:
             return None
         stream.last = sequence
         stream.keep(sequence, f"{type(error).__name__}: {error}", b"")
-        return Result(sequence, error, None)
+        return Result(error, None)
 
     def result_of(self, stream: Stream, sequence: int, frame: Frame) -> Result:
         """What became of a command that was applied before, here or at another member."""
         error, encoded = stream.results.get(sequence, ("", b""))
-        return decoded_result(sequence, error, encoded, frame)
+        return decoded_result(error, encoded, frame)
 
 
-def decoded_result(sequence: int, error: str, encoded: bytes, frame: Frame) -> Result:
+def decoded_result(error: str, encoded: bytes, frame: Frame) -> Result:
     """A result that comes from another member."""
     if error:
-        return Result(sequence, CommandFailed(error), None)
-    return Result(sequence, None, msgspec.msgpack.decode(encoded, type=frame.result) if encoded else None)
+        return Result(CommandFailed(error), None)
+    return Result(None, with_room(_decode, encoded, frame.result)) if encoded else _NOTHING
+
+
+def _decode(encoded: bytes, kind: Any) -> Any:
+    return msgspec.msgpack.decode(encoded, type=kind)
 
 
 class Replica:
@@ -211,6 +223,11 @@ class Replica:
             name: Hosted(name, objects[name], index, on.get(name)) for index, name in enumerate(sorted(objects))
         }
         self.sessions = Sessions()
+        self.view = -1
+        """The number of the view that the last message was delivered in."""
+        self.members: tuple[str, ...] = ()
+        """Of that view."""
+        self._present: set[str] = set()  # members that have said hello, and have not left since
         self.frames: dict[type[msgspec.Struct], tuple[Hosted, Frame]] = {}
         for each in self.hosted.values():
             each.bind(host)
@@ -240,35 +257,67 @@ class Replica:
             hosted.current[sender, priority] = stream
         return stream
 
-    def hello(self, sender: str, session: int) -> None:
-        """A session begins, or goes on."""
+    def hello(self, sender: str, session: int) -> list[Later]:
+        """A session begins, or goes on.
+
+        One that was not seen to leave has left nevertheless: no message came between its end and its return. Returns
+        what is still to be done to objects whose state is not here yet.
+        """
+        later = self._leaves([sender] if sender in self._present else [])
+        self._present.add(sender)
         forgotten = self.sessions.begin(sender, session)
         for hosted in self.hosted.values():
             hosted.current = {key: stream for key, stream in hosted.current.items() if key[0] != sender}
             if forgotten is not None:
                 hosted.streams.pop(forgotten, None)
+        return later
 
-    def view(self, members: tuple[str, ...], left: Mapping[str, str]) -> None:
-        """The members change, at this place of the order."""
+    def enter_view(self, number: int, members: tuple[str, ...]) -> list[Later]:
+        """Before the first message that was delivered in another view; returns the same.
+
+        Views without messages are passed over: a log has messages, and what is applied from it must be the same.
+        """
+        gone = [name for name in self.members if name not in members]
+        self.view, self.members = number, members
         for hosted in self.hosted.values():
             hosted.context.members = members
+        self._present.difference_update(gone)
+        return self._leaves(gone)
+
+    def _leaves(self, gone: list[str]) -> list[Later]:
+        changes = [(hosted, partial(hosted.member_left, name)) for name in gone for hosted in self.hosted.values()]
+        for hosted, change in changes:
             if hosted.held:
-                for name in left:
-                    hosted.member_left(name)
+                change()
+        return [Later(hosted.name, change) for hosted, change in changes if not hosted.held]
 
     def save(self) -> bytes:
         """All that is held here."""
         objects = {name: hosted.state() for name, hosted in self.hosted.items() if hosted.held and hosted.on is None}
-        return encode(Snapshot(objects, self.sessions.numbers, self.interface))
+        present = sorted(self._present)
+        return with_room(
+            encode, Snapshot(objects, self.sessions.numbers, self.interface, self.view, self.members, present)
+        )
 
     def load(self, saved: bytes) -> None:
         """Replaces everything that all members hold."""
-        snapshot = msgspec.msgpack.decode(saved, type=Snapshot)
+        snapshot: Snapshot = with_room(_decode, saved, Snapshot)
         if snapshot.interface != self.interface:
             raise ConfigError("the group has other objects, or other commands: all members need the same classes")
+        self.view, self.members, self._present = snapshot.view, snapshot.members, set(snapshot.present)
         for name, state in snapshot.objects.items():
+            self.hosted[name].context.members = self.members
             self.hosted[name].load(state)
         self.sessions.numbers = snapshot.sessions
+
+
+def _digested(target: Replicated, place: tuple[Any, ...]) -> bytes:
+    # The encoder itself sorts sets only if no dictionary has other keys than strings.
+    try:
+        whole = msgspec.to_builtins((target, *place), order="deterministic")
+    except TypeError:  # what has values of several types cannot be sorted
+        whole = _comparable(target), *place
+    return encode(whole)
 
 
 def _comparable(value: Any) -> Any:

@@ -10,7 +10,7 @@ import msgspec
 
 from ordercast.live.events import View
 from ordercast.model.errors import JoinError
-from ordercast.replicated.frames import ShardState, encode
+from ordercast.replicated.frames import ShardState, encode, with_room
 from ordercast.replicated.replica import HostedState, Replica
 
 
@@ -45,7 +45,7 @@ class Shards:
         name = sent.object_name
         if self.lacking.get(name) != sent.view:
             return
-        self._replica.hosted[name].load(msgspec.msgpack.decode(sent.state, type=HostedState))
+        self._replica.hosted[name].load(with_room(msgspec.msgpack.Decoder(HostedState).decode, sent.state))
         del self.lacking[name]
         for apply in self._held_back.pop(name, []):
             apply()
@@ -68,6 +68,6 @@ class Shards:
                 if not holders:
                     raise JoinError(f"no other member holds {name!r} any more: its state is lost")
             elif holders and holders[0] == self._me and hosted.held:
-                state = encode(hosted.state())
+                state = with_room(encode, hosted.state())
                 found += [(each, ShardState(name, view.number, state)) for each in sorted(self._new & hosted.on)]
         return found

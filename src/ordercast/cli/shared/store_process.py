@@ -19,10 +19,10 @@ HELP = "get KEY, put KEY VALUE, del KEY, items [PREFIX], watch [PREFIX], members
 class StoreProcess:
     """A member, from joining to an exit status."""
 
-    def __init__(self, port: int | None) -> None:
-        """`port`: of the HTTP face; None: there is none."""
+    def __init__(self, port: int | None, *, durable: bool = False) -> None:
+        """`port`: of the HTTP face; None: there is none. `durable`: there is a log."""
         self._store: Dict[Any] = Dict()
-        self._port = port
+        self._port, self._durable = port, durable
         self._watching: set[asyncio.Task[None]] = set()
         self._interrupted = False
 
@@ -54,7 +54,7 @@ class StoreProcess:
         server = None
         if self._port is not None:
             try:
-                server = await StoreServer(self._store, members).serve(self._port)
+                server = await StoreServer(self._store, members, durable=self._durable).serve(self._port)
             except OSError as error:
                 raise ConfigError(f"--http: cannot listen at port {self._port}: {error.strerror}") from error
             host, port = server.sockets[0].getsockname()[:2]
@@ -86,11 +86,14 @@ class StoreProcess:
         match word:
             case "put" if key and value:
                 await store.put(key, value.strip())
+                await self._done(members)
                 _print("ok")
             case "get" if key and not value:
                 _print(_shown(await store.get(key, fresh=True)))
             case "del" if key and not value:
-                _print("ok" if await store.delete(key) else "no such key")
+                was_there = await store.delete(key)
+                await self._done(members)
+                _print("ok" if was_there else "no such key")
             case "items" if not value:
                 for name, each in sorted((await store.items(key, fresh=True)).items()):
                     _print(f"{name} = {_shown(each)}")
@@ -102,6 +105,11 @@ class StoreProcess:
                 _print(", ".join(members.members))
             case _:
                 raise LocalProtocolError(f"not understood: {line[:80]!r}; there are: {HELP}")
+
+    async def _done(self, members: Members) -> None:
+        """Before a change is told to be done."""
+        if self._durable:
+            await members.durable()
 
     async def _watch(self, prefix: str) -> None:
         with suppress(OrdercastError):

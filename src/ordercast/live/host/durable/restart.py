@@ -121,7 +121,7 @@ def _lacking(view: GroupView, standings: Sequence[Standing], voters: set[str]) -
     found = []
     for names, which in possible.items():
         there = mask_of(place for place, name in enumerate(names) if name in voters)
-        if not is_quorum(there, len(names)):
+        if names and not is_quorum(there, len(names)):  # all members have left: nobody goes on in a view without any
             absent = [name for name in names if name not in voters]
             found.append(
                 f"{which} {', '.join(names)}, and {', '.join(absent)} {'are' if len(absent) > 1 else 'is'} missing"
