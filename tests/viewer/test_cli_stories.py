@@ -4,8 +4,9 @@ import runpy
 from pathlib import Path
 
 from ordercast.swarm.failing_runs import FailingRun, failing_run_text
+from ordercast.swarm.run_audit import failures_of
 from tests.cli.conftest import Command, ordercast
-from tests.swarm.test_failing_runs import BROKEN, failures_of
+from tests.swarm.test_failing_runs import BROKEN
 from tests.viewer.test_cli_view import data_of
 
 __all__ = ["ordercast"]  # a fixture
