@@ -1,6 +1,8 @@
 """The viewer: seconds until the first picture, milliseconds of a frame while zooming, memory of the page.
 
 Simulates a run of about a million events (8 nodes), serves it, and drives Debian's chromium. Prints what it measured.
+For longer runs it is put behind itself again and again, with times, numbers and transmissions that go on:
+--repeat 10 has ten million events, --repeat 100 a hundred million.
 """
 
 import argparse
@@ -13,6 +15,10 @@ import tempfile
 import time
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from tests.viewer.browser import PATH, Page, browser
@@ -24,6 +30,7 @@ def main() -> None:
     """Measures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--messages", type=int, default=2_500, help="messages of each of the 8 nodes")
+    parser.add_argument("--repeat", type=int, default=1, help="how often the run is put behind itself")
     parser.add_argument("--trace", type=Path, help="a trace that is there already, instead of a simulation")
     chosen = parser.parse_args()
     if PATH is None:
@@ -33,8 +40,27 @@ def main() -> None:
         if chosen.trace is None:
             arguments = ["simulate", "spo", "--nodes", "8", "--loss", "0.02", "--messages", str(chosen.messages)]
             _ordercast(*arguments, "--out", str(trace))
+            if chosen.repeat > 1:
+                _repeat(trace, chosen.repeat)
         with browser() as page:
             _measure(page, trace)
+
+
+def _repeat(trace: Path, times: int) -> None:
+    """Puts a run behind itself, in the same file."""
+    [path] = (trace / "events").rglob("*.parquet")
+    table = pq.read_table(path)
+    spans = {name: (pc.max(table[name]).as_py() or 0) + 1 for name in ("time", "step", "seq", "transmission")}
+    longer = path.with_name(".longer")
+    with pq.ParquetWriter(longer, table.schema, compression="zstd") as writer:
+        for number in range(times):
+            for name, span in spans.items():
+                place = table.schema.get_field_index(name)
+                if number:
+                    moved = pc.add(table[name], pa.scalar(span, pa.int64()))
+                    table = table.set_column(place, table.schema.field(name), moved)
+            writer.write_table(table, row_group_size=1 << 17)
+    longer.replace(path)
 
 
 def _ordercast(*arguments: str) -> None:
@@ -56,6 +82,11 @@ def _measure(page: Page, trace: Path) -> None:
         events = page.evaluate("app.first.run.rows")
         page.until("Boolean(app.first.summary)")
         summarised, used = time.perf_counter() - begun, _cpu_seconds(process.pid)
+        page.evaluate("app.first.centre(app.first.run.duration / 2, app.first.run.duration / 1e5)")
+        asked = time.perf_counter()
+        page.until("!app.first.counted.waiting && !app.first.waiting")
+        near = time.perf_counter() - asked
+        page.evaluate("app.first.whole()")
         frames = page.evaluate(_ZOOMING % MOVES)
         heap = page.memory()
         process.terminate()
@@ -63,6 +94,7 @@ def _measure(page: Page, trace: Path) -> None:
     print(f"{events:,} events; load of the machine: {Path('/proc/loadavg').read_text().split()[0]}")
     print(f"address after {served:.2f} s, first picture after {first:.2f} s ({first_used:.2f} s of the server's CPU)")
     print(f"latencies and stops after {summarised:.2f} s ({used:.2f} s of the server's CPU)")
+    print(f"a hundred-thousandth of the run, in its middle, after {near:.2f} s more")
     for name in ("painting", "between"):
         found = sorted(painting[name])
         print(

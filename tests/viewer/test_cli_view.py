@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.cli.conftest import Command, ordercast
-from tests.viewer.traces import HOSTILE, many, one_loss, row, write
+from tests.viewer.traces import HOSTILE, many, one_loss, row, sent_as, write
 
 __all__ = ["ordercast"]  # a fixture
 
@@ -37,8 +37,8 @@ def test_an_export_has_the_events_and_says_how_many_it_has_not(ordercast: Comman
     [part] = data_of(page)["embedded"]
     assert part["left_out"] == 370
     assert part["delivered_before"] == [10, 10, 10]
-    table = base64.b64decode(part["events"])
-    assert json.loads(table[4 : 4 + int.from_bytes(table[:4], "little")])["rows"] == 30
+    header, table = sent_as(base64.b64decode(part["events"]))
+    assert header["rows"] == table.num_rows == 30
 
 
 def test_an_export_of_a_violation_has_its_run(ordercast: Command, tmp_path: Path) -> None:

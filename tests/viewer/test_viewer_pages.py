@@ -69,7 +69,7 @@ def test_a_file_shows_the_story_of_a_loss_and_runs_nothing_of_the_trace(page: Pa
     said = page.text()
     assert f"Message {HOSTILE}#0" in said
     assert "300 ns: eve lost it (loss) and had to be sent another copy" in said
-    assert "eve was stopped (it noticed that a message is missing) until 600 ns: 1 asked, 1 inserted" in said
+    assert "eve was frozen (it noticed that a message is missing) until 600 ns: it asked for what it lacked (1)" in said
     assert "all waited for eve" in said
     page.key("+")
     page.key("Escape")

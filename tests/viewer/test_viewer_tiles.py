@@ -1,6 +1,5 @@
 """Tiles: every event is in exactly one of each size, as itself or in a count, whatever row groups it is in."""
 
-import json
 from collections import Counter
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from ordercast.viewer.encoding import encoded_tile
 from ordercast.viewer.event_arrays import CODES, KINDS
 from ordercast.viewer.tiles import BINS, CLASS_OF_KIND, CLASSES, MOST_EVENTS, Tile, tile_of
 from ordercast.viewer.traces import Traces, ViewedRun
-from tests.viewer.traces import many, one_loss, row, write
+from tests.viewer.traces import many, one_loss, row, sent_as, write
 
 
 def opened(folder: Path, key: str = "r") -> ViewedRun:
@@ -141,18 +140,15 @@ def test_kinds_of_later_versions_are_counted_as_others(tmp_path: Path) -> None:
     assert [KINDS[kind] for kind in found.kind] == ["unknown", "send"]
 
 
-def test_what_travels_can_be_read_by_offsets(tmp_path: Path) -> None:
+def test_what_travels_is_arrow(tmp_path: Path) -> None:
     run = opened(write(tmp_path, one_loss()))
     sent = encoded_tile(tile(run, 11, 0), run.events.texts, run.events.origin)
-    length = int.from_bytes(sent[:4], "little")
-    assert (4 + length) % 8 == 0
-    header = json.loads(sent[4 : 4 + length])
-    assert header["rows"] == header["total"] == len(one_loss())
+    header, table = sent_as(sent)
+    assert header["rows"] == header["total"] == table.num_rows == len(one_loss())
+    assert not any(field.nullable for field in table.schema), "the page's reader knows no null"
 
     def column(name: str) -> list[float]:
-        kind, offset, count = header["columns"][name]
-        assert offset % 8 == 0
-        found: list[float] = np.frombuffer(sent, kind, count, 4 + length + offset).tolist()
+        found: list[float] = table[name].to_pylist()
         return found
 
     assert column("time") == sorted(time for _, _, time, *_ in one_loss())

@@ -1,10 +1,14 @@
 """Small traces for the viewer's tests."""
 
+import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from ordercast.trace.run_writer import TraceWriter
 from ordercast.trace.schema import EventRow
+from ordercast.viewer.encoding import HEADER
 
 HOSTILE = '"><img src=x onerror=window.hacked=1><script>window.hacked=1</script></script>'
 
@@ -25,6 +29,13 @@ def write(folder: Path, rows: list[EventRow], run: str = "r", batch: int = 10_00
             trace.write(rows[first : first + batch])
         trace.finish({"protocol": "st", "nodes": 3, "complete": True, **columns})
     return folder
+
+
+def sent_as(data: bytes) -> tuple[dict[str, Any], pa.Table]:
+    """The header and the columns of what travels to the page."""
+    table = pa.ipc.open_stream(data).read_all()
+    header: dict[str, Any] = json.loads(table.schema.metadata[HEADER])
+    return header, table
 
 
 def one_loss() -> list[EventRow]:

@@ -9,7 +9,7 @@ from importlib.resources import files
 from typing import Any
 
 SCRIPTS = (
-    *("data.js", "clock.js", "draw.js", "svg.js", "perfetto.js", "view.js"),
+    *("arrow.js", "data.js", "clock.js", "draw.js", "svg.js", "perfetto.js", "view.js"),
     *("ask.js", "story.js", "charts.js", "compare.js", "app.js"),
 )
 """In the order in which they are run."""

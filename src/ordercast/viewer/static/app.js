@@ -180,7 +180,11 @@ class App {
     await this.panel.message(view, source, seq);
     this.remember();
   }
-  named(run, sentence) { return sentence.replace(/\bE([1-9]\d*)\b/g, (word, number) => run.names[number - 1] ?? word); }
+  /** A sentence of an audit or of a schedule, with the names of this run's members; `messages`: those that it names by numbers. */
+  named(run, sentence, messages = []) {
+    for (const [source, seq] of messages) sentence = sentence.replaceAll(new RegExp(`\\b${source + 1}\\.${seq}\\b`, "g"), () => messageName(run, source, seq));
+    return sentence.replace(/\bE([1-9]\d*)\b/g, (word, number) => run.names[number - 1] ?? word);
+  }
 
   /** Begins a story: it comes from a schedule, or is put together from the events of a run. */
   async tell(make) {
@@ -263,7 +267,10 @@ class App {
     if (!found.rows) found = await this.source.find(run.key, { ...wanted, after: -1 });
     if (!found.rows) throw new Error(`nothing in this run matches “${text}”`);
     const margin = Math.max(run.margin, 1000);
-    view.centre(found.time[0], Math.min(view.span, 12 * margin));
+    if (whole) {
+      const table = await this.source.message(run.key, wanted.source, wanted.seq), [first, last] = [table.time[0], table.time[table.rows - 1]];
+      view.show(first - 0.15 * (last - first) - 500, last + 0.15 * (last - first) + 500);
+    } else view.centre(found.time[0], Math.min(view.span, 12 * margin));
     view.choose(found, 0);
   }
 

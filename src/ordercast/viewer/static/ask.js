@@ -50,6 +50,13 @@ function shortTime(time) {
 const WHY_STOPPED = { gap: "it noticed that a message is missing", told: "another member told it that a message is missing" };
 const LEVEL_WORDS = { accept: "accepted", preack: "pre-acknowledged", ack: "acknowledged", deliver: "delivered" };
 
+/** How much a recovery took, in words. */
+function howText(how) {
+  const found = /^(\d+) asked, (\d+) inserted$/.exec(how ?? "");
+  if (!found) return how ? `: ${how}` : "";
+  return found[1] === "0" ? ": it lacked nothing" : `: it asked for what it lacked (${found[1]}), and put ${found[2]} into their places in the order`;
+}
+
 /** Sentences about what a message waited for, longest first; `levels`: those that this run has. */
 function waitsOf(run, spans, source, levels, fates) {
   const { sent, members } = fates, found = [];
@@ -76,7 +83,7 @@ function waitsOf(run, spans, source, levels, fates) {
       const end = member.deliver?.time ?? Infinity;
       if (span.node === node && sent.time !== null && span.to > sent.time && span.from < end) {
         const time = Math.min(span.to, end) - Math.max(span.from, sent.time);
-        add(time === Infinity ? 0 : time, `${run.names[node]} was ${span.kind === "block" ? "blocked" : "stopped"}${span.why ? ` (${WHY_STOPPED[span.why] ?? span.why})` : ""} until ${span.to === Infinity ? "the end" : clockText(span.to)}${span.how ? `: ${span.how}` : ""}`);
+        add(time === Infinity ? 0 : time, `${run.names[node]} was ${span.kind === "block" ? "blocked" : "frozen"}${span.why ? ` (${WHY_STOPPED[span.why] ?? span.why})` : ""} until ${span.to === Infinity ? "the end" : clockText(span.to)}${howText(span.how)}`);
       }
     }
   }
@@ -242,8 +249,9 @@ class Panel {
     const steps = made("p", {}, made("button", { text: "‹ before", click: () => this.app.openWitness((at + total - 1) % total) }), ` ${at + 1} of ${total} `,
       made("button", { text: "next ›", click: () => this.app.openWitness((at + 1) % total) }));
     this.show(this.back(view), made("h2", { class: "bad", text: `Violated: ${witness.breaks}` }), ...(total > 1 ? [steps] : []),
-      made("p", { class: "rule", text: witness.rule || "A property that this version has no words for." }), made("p", { text: this.app.named(view.run, witness.sentence) }),
+      made("p", { class: "rule", text: witness.rule || "A property that this version has no words for." }), made("p", { text: this.app.named(view.run, witness.sentence, witness.messages) }),
       ...(names.length ? [made("h3", { text: "Its messages" }), made("p", {}, ...names.flatMap((each, place) => (place ? [" → ", each] : [each])))] : []),
+      ...cycleDrawing(view.run, witness),
       ...(answers.length && answers[0].possible ? [made("h3", { text: nodes ? "The logs that disagree, side by side" : "The logs of all members, side by side" }), this.logs(view, answers, messages, nodes, "witness")] : []),
       ...named.slice(0, 3).flatMap(([source, seq], place) => (tables[place].rows ? [made("h2", { text: `Message ${messageName(view.run, source, seq)}` }), ...this.path(view, source, seq, tables[place], answers[place])] : [])));
   }

@@ -59,3 +59,28 @@ function overTime(run, summary) {
   add("text", { x: 170, y: 99, "text-anchor": "middle" }, `lines: at most ${count(most)}; columns: at most ${count(losses)}`);
   return [made("h3", { text: "Accepted and not delivered, by member (lines); losses (columns)" }), svg];
 }
+
+/** The cycle of a violated order: each arrow is a member, which delivered the one message before the other. */
+function cycleDrawing(run, witness) {
+  const { messages, nodes } = witness, number = messages.length;
+  if (number < 2 || nodes.length !== number || !["no_cycle", "same_order"].includes(witness.breaks)) return [];
+  const names = messages.map(([source, seq]) => messageName(run, source, seq));
+  const { svg, add } = chart(210, nodes.map((node, at) => `${run.names[node]} delivered ${names[at]} before ${names[(at + 1) % number]}`).join(", "));
+  const place = (at) => { const angle = 2 * Math.PI * at / number - Math.PI / (number === 2 ? 1 : 2); return [170 + 105 * Math.cos(angle), 105 + 70 * Math.sin(angle)]; };
+  for (const at of messages.keys()) {
+    const [x0, y0] = place(at), [x1, y1] = place((at + 1) % number), [mx, my] = [(x0 + x1) / 2, (y0 + y1) / 2], long = Math.hypot(x1 - x0, y1 - y0);
+    // Bent to the left of its way, so that two arrows between the same messages lie apart.
+    const [bx, by] = [mx + (y1 - y0) / long * 34, my - (x1 - x0) / long * 34];
+    const end = Math.hypot(x1 - bx, y1 - by), [ux, uy] = [(x1 - bx) / end, (y1 - by) / end], [ex, ey] = [x1 - ux * 30, y1 - uy * 24];
+    const begin = Math.hypot(bx - x0, by - y0), [sx, sy] = [x0 + (bx - x0) / begin * 28, y0 + (by - y0) / begin * 20];
+    add("path", { d: `M${sx} ${sy}Q${bx} ${by} ${ex} ${ey}`, fill: "none", stroke: "var(--lose)", "stroke-width": 1.6 });
+    add("path", { d: `M${ex + ux * 7} ${ey + uy * 7}L${ex - uy * 4} ${ey + ux * 4}L${ex + uy * 4} ${ey - ux * 4}z`, fill: "var(--lose)" });
+    const label = add("text", { x: mx + (bx - mx) * 1.05, y: my + (by - my) * 1.05 + 4, "text-anchor": "middle" }, `at ${run.names[nodes[at]]}`);
+    label.style.fill = "var(--text)";
+  }
+  for (const [at, name] of names.entries()) {
+    const [x, y] = place(at), text = add("text", { x, y: y + 5, "text-anchor": "middle" }, name);
+    text.style.fontSize = "13px"; text.style.fontWeight = "700"; text.style.fill = "var(--text)";
+  }
+  return [made("h3", { text: "The cycle: an arrow is a member that delivered the one before the other" }), svg];
+}

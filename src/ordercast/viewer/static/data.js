@@ -1,22 +1,10 @@
 "use strict";
 // Where events come from: the server that this page came from, or the page itself. Both answer the same questions.
 
-const TYPES = { f8: Float64Array, i4: Int32Array, u4: Uint32Array, i2: Int16Array, u1: Uint8Array };
 const MOST_EVENTS = 2000; // of a tile that is drawn event by event
 const BINS = 128;
 const MOST_IN_RANGE = 50000; // events of a range that are read at once
 const NO_PRIORITY = -2147483648;
-
-/** A header and its arrays: see `encoding.py`. */
-function decoded(buffer) {
-  const length = new DataView(buffer).getUint32(0, true);
-  const found = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 4, length)));
-  for (const [name, [type, offset, count]] of Object.entries(found.columns)) {
-    found[name] = new TYPES[type](buffer, 4 + length + offset, count);
-  }
-  delete found.columns;
-  return found;
-}
 
 const COLUMNS = ["time", "node", "kind", "source", "seq", "priority", "size", "detail", "destinations", "transmission"];
 

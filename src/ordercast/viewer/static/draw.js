@@ -167,7 +167,7 @@ class Painter {
     if (now === null || now === undefined) return;
     const x = this.x(now), edge = this.run.step ? this.x(now + this.run.step / 2) : x + 1;
     g.globalAlpha = 0.72; g.fillStyle = c.back; g.fillRect(edge, AXIS, Math.max(0, at.width - edge), at.height); g.globalAlpha = 1;
-    g.fillStyle = c.chosen; g.fillRect(x - 0.75, AXIS, 1.5, at.height);
+    g.fillStyle = c.chosen; g.fillRect(Math.round(x) - 1, AXIS, 2, at.height); // on whole pixels, so that it is sharp
   }
   paintAxis() {
     const { context: g, at, colours: c } = this;

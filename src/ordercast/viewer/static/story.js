@@ -69,7 +69,7 @@ function toldSteps(run, table, source, seq) {
     const who = run.names[table.node[row]], name = table.source[row] >= 0 && !["view", "state"].includes(kind) ? messageName(run, table.source[row], table.seq[row]) : "";
     const what = { send: "sends", receive: "receives", lose: "does not receive", accept: "accepts", preack: "pre-acknowledges", ack: "acknowledges", deliver: "delivers", discard: "discards",
       stop: "freezes", resume: "goes on", transmit: detail === "copy" ? "sends a copy of" : `sends a ${detail}`, crash: "crashes", abort: "gives the group up", view: "enters a view", exclude: "is excluded" }[kind] ?? kind;
-    const why = kind === "stop" ? WHY_STOPPED[detail] ?? detail : ["resume", "lose", "discard"].includes(kind) ? detail : null;
+    const why = kind === "stop" ? WHY_STOPPED[detail] ?? detail : kind === "resume" ? howText(detail).slice(2) : ["lose", "discard"].includes(kind) ? detail : null;
     const words = [what, name, why ? `(${why})` : ""].filter(Boolean).join(" ");
     const same = steps.slice(-together).find((step) => step.what === words && !step.members.includes(who));
     if (same) { same.members.push(who); same.words = `${same.members.join(", ")}: ${words}`; same.time = table.time[row]; continue; }
