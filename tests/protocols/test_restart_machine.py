@@ -24,7 +24,7 @@ from ordercast.protocols.restart.machine import (
     Say,
 )
 from ordercast.protocols.restart.node_log import NodeLog, Recovered, Synced, WriteNote
-from ordercast.protocols.restart.standing import Plan, Standing, decode_standing, encode_standing
+from ordercast.protocols.restart.standing import Plan, Standing, decode_standing, encode_standing, forgetting
 
 NAMES = "ABC"
 HASHES = {position: bytes([position] * 16) for position in range(20)}
@@ -261,3 +261,125 @@ def test_one_without_a_note_was_never_a_member(note: bytes) -> None:
     again = durable_node("to", (0, 1, 2), returns=((3, 1),))(3, GroupConfig(nodes=4, views=True))
     assert again.handle(Recovered((), note)) == []
     assert not again.restarting
+
+
+def test_what_is_held_is_done_when_it_is_on_the_disk_and_once() -> None:
+    log = NodeLog()
+    assert not log.hold("x", 0), "nothing is written"
+    log.write_note(b"a")
+    assert log.hold("x", 1)
+    log.write(next(packets(1)))
+    assert log.hold("x", 2)
+    assert log.sync(1) == [("x", 1)]
+    assert log.durable == 0
+    assert log.sync(2) == [("x", 2)]
+    assert log.durable == 1
+    assert log.sync(2) == []
+    assert not log.hold("x", 3)
+
+
+def test_the_last_place_that_both_logs_have_is_on_the_disk_and_not_too_late() -> None:
+    log, other = NodeLog(), NodeLog()
+    log.recover(tuple(packets(4)))
+    other.recover(tuple(packets(3)))
+    assert log.common(other.places(), 4) == other.ends[2]
+    assert log.common(other.places(), 3) == other.ends[2]
+    assert log.common(other.places(), 1) == other.ends[0]
+    assert log.common(((2, b"another"), other.ends[0]), 4) == other.ends[0]
+    assert log.common((), 4) == (0, b"")
+
+
+def test_what_is_dropped_is_never_on_the_disk() -> None:
+    log = NodeLog()
+    log.recover(tuple(packets(3)))
+    log.write(next(packets(1)))
+    log.drop_above(log.ends[0])
+    assert (log.durable, log.durable_end) == (1, log.ends[0])
+    log.sync(1)
+    assert log.durable == 1
+    log.drop_above((0, b""))
+    assert (log.packets, log.end, log.durable) == ([], (0, b""), 0)
+
+
+def test_a_plan_that_does_not_begin_is_given_up_and_the_next_one_is_another() -> None:
+    a, b = Process("A", 5), Process("B", 5)
+    a.machine = RestartMachine(a.machine.me, "g", LAST, patience=Patience(grace=0, plan=6))
+    a.machine.place(5, HASHES[5])
+    b.disk_is_slow = True
+    talk(a, b, rounds=3)
+    first = a.plan
+    assert first is not None
+    talk(a, b, rounds=3)
+    assert a.plan == first
+    talk(a, b, rounds=4)
+    assert a.gave_up == 1
+    talk(a, b, rounds=3)
+    assert a.plan is not None
+    assert a.plan.tag != first.tag
+
+
+def test_who_has_agreed_follows_those_that_have_begun() -> None:
+    a, b = Process("A", 5), Process("B", 5)
+    assert a.machine.others_have_begun() == []
+    a.disk_is_slow = True
+    talk(a, b, rounds=20)
+    assert a.plan is not None
+    assert a.machine.others_have_begun() == [], "what it has agreed to is not on its disk"
+    assert b.machine.others_have_begun() == [BeginAnew(a.plan)]
+
+
+def test_another_plan_that_is_noted_does_not_make_it_ready() -> None:
+    a, b = Process("A", 5), Process("B", 5)
+    a.disk_is_slow = True
+    talk(a, b, rounds=20)
+    a.carry_out(a.machine.noted(b"another!"))
+    assert not a.machine.ready
+
+
+def test_who_is_silent_is_forgotten_and_an_old_incarnation_does_not_come_back() -> None:
+    a, b = Process("A", 5), Process("B", 5)
+    talk(a, b, rounds=2)
+    old = b.machine.here()
+    for _ in range(9):
+        a.tick()
+    assert "B" in a.machine.peers
+    a.tick()
+    assert "B" not in a.machine.peers
+    new = Here("g", life("B", 3), encode_standing(LAST), 5, HASHES[5], heard=(("A", 2),))
+    a.carry_out(a.machine.hear(new))
+    a.carry_out(a.machine.hear(changed_heard(old)))
+    assert a.machine.peers["B"][0].me.number == 3, "it has not heard A, so it may be old"
+    a.carry_out(a.machine.hear(changed_heard(new)))
+    assert a.machine.peers["B"][0].heard == ()
+
+
+def changed_heard(here: Here) -> Here:
+    return Here(here.group, here.me, here.note, here.position, here.hash)
+
+
+def test_who_lacks_the_log_says_so_before_it_asks_and_who_has_it_offers_it_once() -> None:
+    a, b = Process("A", 5), Process("B", 7)
+    talk(a, b, rounds=30)
+    assert a.begun is not None
+    assert b.offered == [a.begun]
+    c = Process("A", 9)
+    c.disk_is_slow = True
+    d = Process("B", 7)
+    talk(c, d, rounds=30)
+    assert c.plan is not None
+    assert c.offered == [c.plan]
+    assert d.offered == []
+
+
+def test_a_note_of_one_that_was_no_member_stays_empty() -> None:
+    assert forgetting(b"") == b""
+    left = decode_standing(forgetting(encode_standing(LAST)))
+    assert left is not None
+    assert (left.view, left.complete, left.forgot) == (LAST.view, False, True)
+
+
+def test_among_those_that_are_gone_nobody_began() -> None:
+    other = Standing(GroupView(5, (life("X", 1),), (0,), bytes(8), 1))
+    a = Process("A", 5, other, force=True)
+    talk(a)
+    assert "nobody of view 5 was started again" in a.machine.waits_for
