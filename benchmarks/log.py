@@ -23,7 +23,7 @@ import time
 from pathlib import Path
 
 from command_line import parser_for
-from peers.durable_logs import durable_logs
+from durable_peers import durable_logs
 
 import ordercast
 from ordercast.log import Log, check, read_batches

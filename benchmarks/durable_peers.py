@@ -51,7 +51,7 @@ async def _measured(publish: Callable[[bytes], Awaitable[object]], size: int) ->
     begun = time.perf_counter()
     waiting: set[asyncio.Task[object]] = set()
     for _ in range(MANY):
-        waiting.add(asyncio.ensure_future(publish(payload)))  # type: ignore[arg-type] # each is a coroutine
+        waiting.add(asyncio.ensure_future(publish(payload)))
         if len(waiting) >= OUTSTANDING:
             _, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
     await asyncio.gather(*waiting)
@@ -61,7 +61,8 @@ async def _measured(publish: Callable[[bytes], Awaitable[object]], size: int) ->
 
 async def nats(folder: Path) -> list[str]:
     """NATS JetStream."""
-    if shutil.which("nats-server") is None or find_spec("nats") is None:
+    program = shutil.which("nats-server")
+    if program is None or find_spec("nats") is None:
         return ["NATS JetStream: not installed (nats-server, nats-py)"]
     import nats as client  # noqa: PLC0415 (where it is installed)
 
@@ -70,7 +71,7 @@ async def nats(folder: Path) -> list[str]:
         store.mkdir()
         config = store / "config"
         config.write_text(f"listen: 127.0.0.1:{port}\njetstream {{\n  store_dir: {store}\n{sync}}}\n")
-        server = subprocess.Popen(["nats-server", "-c", str(config)], stderr=subprocess.DEVNULL)
+        server = subprocess.Popen([program, "-c", str(config)], stderr=subprocess.DEVNULL)  # noqa: S603
         try:
             _wait_for(port)
             connection = await client.connect(f"nats://127.0.0.1:{port}")
@@ -122,13 +123,14 @@ class Redis:
 
 async def redis(folder: Path) -> list[str]:
     """Redis Streams."""
-    if shutil.which("redis-server") is None:
+    program = shutil.which("redis-server")
+    if program is None:
         return ["Redis Streams: not installed (redis-server)"]
     port, store = free_port(), folder / "redis"
     store.mkdir()
     options = ["--port", str(port), "--bind", "127.0.0.1", "--dir", str(store), "--save", ""]
-    command = ["redis-server", *options, "--appendonly", "yes", "--appendfsync", "always"]
-    server = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    command = [program, *options, "--appendonly", "yes", "--appendfsync", "always"]
+    server = subprocess.Popen(command, stdout=subprocess.DEVNULL)  # noqa: S603
     try:
         _wait_for(port)
         connection = Redis(*await asyncio.open_connection("127.0.0.1", port))
@@ -151,7 +153,7 @@ def pysyncobj(folder: Path) -> list[str]:
             super().__init__(own, others, SyncObjConf(journalFile=str(journal), dynamicMembershipChange=False))
             self._count = 0
 
-        @replicated_sync  # type: ignore[misc]
+        @replicated_sync  # type: ignore[untyped-decorator]
         def add(self, payload: bytes) -> int:
             self._count += len(payload)
             return self._count
