@@ -41,6 +41,7 @@ KINDS = frozenset(
         EventKind.EXCLUDE,
         EventKind.STATE,
         EventKind.RENUMBER,
+        EventKind.TRANSMIT,
         *ABOUT_LOGS,
     }
 )
@@ -49,6 +50,9 @@ LEVELS = (EventKind.ACCEPT, EventKind.PREACK, EventKind.ACK)
 
 _TIMED = tuple(kind.value for kind in (EventKind.RECEIVE, *LEVELS, EventKind.DELIVER))
 _SEND, _DELIVER = EventKind.SEND.value, EventKind.DELIVER.value  # plain strings: compared for millions of rows
+_TRANSMIT = EventKind.TRANSMIT.value
+MARKER = "marker"
+"""The detail of a `transmit` row that ends a priority run."""
 
 
 class Moment(NamedTuple):
@@ -110,6 +114,10 @@ class RunLogs:
     ended: bool = True
     """False if the run was cut off: what its members had not delivered in the latest view is then no violation."""
 
+    transmissions: bool = False
+    """True if the trace records what was put on the channel."""
+    markers: tuple[tuple[int, Moment], ...] = ()
+    """The nodes that sent markers, which end priority runs, and when."""
     named: Mapping[Message, int] = field(default_factory=dict)
     """In a broadcast, of messages whose `send` names some nodes only: these, one bit each."""
     disks: DiskLogs = DiskLogs()  # noqa: RUF009 (frozen)
@@ -118,6 +126,10 @@ class RunLogs:
     def has_levels(self) -> bool:
         """True if the trace records the levels of knowledge."""
         return any(moments for level in LEVELS for moments in self.first[level])
+
+    def installed(self) -> dict[int, list[int]]:
+        """By node that installed any: the members of its views, one bit each, in its order."""
+        return {node: [mask for _, mask in mine] for node, mine in enumerate(self.views) if mine}
 
     def members_at(self, node: int, moment: Moment) -> int:
         """The members of a node's view at one of its moments."""
@@ -172,6 +184,8 @@ class _Collected:
         self.epoch_rows = EpochRows(nodes)
         self.disk_rows: dict[int, list[DiskRow]] = {}
         self.sent_again: dict[Message, int] = {}  # in a later view: who is addressed then
+        self.transmissions = False
+        self.markers: list[tuple[int, Moment]] = []
 
     def add(self, node: int, step: int, time: int, kind: str, *about: Any) -> None:
         source, seq, destinations, priority, detail = about
@@ -179,6 +193,11 @@ class _Collected:
             raise self._error(f"an event happened at node {node}, but the nodes are 0 to {self.nodes - 1}")
         if kind in ABOUT_LOGS:
             self.disk_rows.setdefault(node, []).append(DiskRow(step, kind, source, seq))
+            return
+        if kind == _TRANSMIT:
+            self.transmissions = True
+            if detail == MARKER:
+                self.markers.append((node, Moment(step, time)))
             return
         if kind not in self.first and kind != _SEND:
             self._add_membership(node, Moment(step, time), kind, source, seq, destinations, detail)
@@ -238,6 +257,8 @@ class _Collected:
             numbered_twice=twice,
             views=tuple(tuple(sorted(views)) for views in self.views) if any(self.views) else (),
             epochs=epochs,
+            transmissions=self.transmissions,
+            markers=tuple(self.markers),
             disks=disk_logs(self.disk_rows),
         )
 

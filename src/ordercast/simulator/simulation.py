@@ -153,7 +153,7 @@ class Simulation:
         total = sum(to_send(self.config))
         self._schedule_all()
         heap, counters = self._events.heap, self.counters
-        stalled, entries = False, 0
+        stalled, silent, entries = False, True, 0
         while heap:
             time, number, node, what, transmission = heappop(heap)
             entries += 1
@@ -169,12 +169,12 @@ class Simulation:
                 self._handle_other(time, node, what, transmission)
             elif self._timers[node].get(what.name) == number:
                 if time - max(self._measurements.last_progress, self._faults_end(time)) > self.config.stall_timeout:
-                    stalled = not self._is_at_rest()  # heartbeats go on after completion
+                    silent, stalled = False, not self._is_at_rest()  # heartbeats go on after completion
                     break
                 self._fire(time, node, what)
         if self._recorder is not None:
             self._recorder.flush()
-        return self._result(stalled=stalled)
+        return self._result(stalled=stalled, silent=silent)
 
     def _receive(self, time: int, node: int, event: Receive, transmission: int) -> None:
         self.counters.interrupts += 1
@@ -357,7 +357,7 @@ class Simulation:
         waits = (machine.waits_for() for node, machine in enumerate(self.machines) if not self._crashed[node])
         return self._completion.is_complete() and not any(waits)
 
-    def _result(self, *, stalled: bool) -> RunResult:
+    def _result(self, *, stalled: bool, silent: bool) -> RunResult:
         nodes, aborted = range(self.config.group.nodes), self._completion.aborted_nodes()
         waits = tuple(() if self._crashed[node] else self.machines[node].waits_for() for node in nodes)
         resilience = self.config.group.sequencer.resilience if self.config.protocol == "sequencer" else 0
@@ -377,6 +377,8 @@ class Simulation:
             left=self._completion.gone(),
             blocked=blocked,
             waits=waits,
+            silent=silent,
+            kept=tuple(0 if self._crashed[node] else self.machines[node].log_sizes().total() for node in nodes),
         )
 
 
