@@ -1,8 +1,11 @@
 """What tests share: one worker with Spark, which takes seconds and a gigabyte, and one group of each name."""
 
+import atexit
 import gc
 import os
+import shutil
 import signal
+import tempfile
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -32,6 +35,12 @@ os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSeri
 
 # A shell without job control starts what is in the background with SIGINT ignored, and programs would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# Groups on this machine make a key of their user: tests have one of their own, workers and what they start the same.
+_CONFIG = "ORDERCAST_TESTS_CONFIG"
+if _CONFIG not in os.environ:
+    os.environ[_CONFIG] = os.environ["XDG_CONFIG_HOME"] = tempfile.mkdtemp(prefix="ordercast-tests-")
+    atexit.register(shutil.rmtree, os.environ[_CONFIG], ignore_errors=True)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -46,6 +46,7 @@ from ordercast.wire.datagram import (
     pack_records,
     unpack_records,
 )
+from ordercast.wire.inspection import INSPECTION
 from ordercast.wire.outside import Outside
 from ordercast.wire.seal import Seal, seal_for
 from ordercast.wire.unit_validation import is_valid_outside
@@ -54,6 +55,12 @@ if TYPE_CHECKING:
     from ordercast.live.host.durable.member_log import MemberLog
 
 _log = logging.getLogger("ordercast.join")
+
+
+class NotTakenInError(JoinError):
+    """Nobody has answered in time, or the group has not taken this process in: another attempt may do better."""
+
+
 _LOOK_AGAIN = 0.1  # seconds
 _MAX_EARLY = 256  # datagrams: what is lost is sent again
 
@@ -136,12 +143,12 @@ class _Search:
         self._contacts = ", ".join(map(str, options.contacts))
         self._options, self._seal, self._codec = options, seal, Codec("spo", (Outside,))
         own = open_socket(options.bind)
-        self.own = Address(options.bind.host, own.getsockname()[1])
+        self.own = options.own_address(own.getsockname()[1])
         self.me = Incarnation(str(options.name), secrets.randbits(64) or 1, str(self.own))
         self.terms: GroupTerms | None = None
         try:
             if any(map(_is_multicast, options.contacts)):
-                enable_multicast_sending(own, self.own.host)
+                enable_multicast_sending(own, options.bind.host)
             self.endpoint = Endpoint(own, [], segment=None)
         except BaseException:
             own.close()
@@ -165,7 +172,7 @@ class _Search:
             async with asyncio.timeout(self._options.timeout):
                 return await asyncio.shield(self._welcome)
         except TimeoutError:
-            raise JoinError(self._why_not()) from None
+            raise NotTakenInError(self._why_not()) from None
 
     async def withdrawn(self, seconds: float) -> Welcome | None:
         """It does not want to join any more; the welcome, if one comes within so many seconds."""
@@ -240,7 +247,8 @@ class _Search:
             terms = read_terms(found.terms)
             _require_same_services(options, terms.parameters)
             if options.settings is not None:
-                nodes, loopback = terms.parameters.config.nodes, self.own.is_loopback()
+                nodes = terms.parameters.config.nodes
+                loopback = self.own.is_loopback() and options.named is None
                 has_state = options.state is not None
                 own = parameters_for(
                     *(options.settings, nodes),
@@ -260,7 +268,8 @@ class _Search:
         parameters, multicast, heard = terms.parameters, None, None
         if parameters.multicast:
             multicast = seen_from(self.own, address_of(parameters.multicast))
-            heard = open_multicast(multicast, self.own.host)
+            assert self._options.bind is not None
+            heard = open_multicast(multicast, self._options.bind.host)
         self.endpoint.adapt(parameters.mtu, multicast, heard)
 
     def joined_group(self, welcome: Welcome) -> None:
@@ -313,7 +322,7 @@ def _member(options: JoinOptions, search: _Search, welcome: Welcome, seal: Seal,
     assert terms is not None, "nobody is welcomed before it has found the group"
     parameters, own = terms.parameters, search.own
     options = replace(options, parameters=parameters)
-    codec = Codec(parameters.protocol, (*CONTROL, Outside, *CONTROL_UNITS))
+    codec = Codec(parameters.protocol, (*CONTROL, *INSPECTION, Outside, *CONTROL_UNITS))
     datagram = parameters.datagram_sizes(search.endpoint.receive_buffer).first
     transport = Transport(search.endpoint, [], 0, seal, codec, max_datagram_size=datagram, own=own)
     place = welcome.view.place_of(search.me)
