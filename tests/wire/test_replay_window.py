@@ -20,7 +20,7 @@ class Remembering:
 
 @st.composite
 def counters(draw: st.DrawFn) -> list[int]:
-    """Counters that walk at random: a step or two, back and forth within the window and over its edges, and far jumps."""
+    """Counters at random: a step or two, back and forth within the window and over its edges, and far jumps."""
     at = draw(st.sampled_from([0, 5, WINDOW, 2**32, LAST - 10_000]))
     found = []
     near = st.integers(-3, 3)
