@@ -27,8 +27,10 @@ extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sp
 exclude_patterns = ["_site"]
 myst_heading_anchors = 4
 myst_enable_extensions = ["colon_fence", "deflist"]
-# A page may begin its sections below the second level; and fields may be called as built-in types are (`bytes`).
-suppress_warnings = ["myst.header", "ref.python"]
+suppress_warnings = [
+    "myst.header",  # a page may begin its sections below the second level
+    "ref.python",  # a field may have the name of a type, such as `bytes`
+]
 
 smartquotes = False  # options (--name) and quoted arguments must stay as they are typed
 default_role = "code"  # docstrings write `names` as Markdown does

@@ -437,3 +437,19 @@ def test_who_is_waited_for_is_named_by_what_it_lacks() -> None:
         session.handle(ControlReceived(member, Heartbeat(Stage.CLOSING)))
     session.handle(ControlReceived(1, Heartbeat(Stage.DONE)))
     assert session.waits_for() == ("C still waits for messages",)
+
+
+def test_who_joined_has_a_name_has_not_closed_and_takes_no_part_in_the_handshake() -> None:
+    session = opened()
+    session.handle(Remaining(0b1011, ((3, "D"),)))
+    assert session.names == {0: "A", 1: "B", 2: "C", 3: "D"}
+    assert session.closing.stages == {1: Stage.OPEN, 3: Stage.OPEN}
+    assert session.handle(ControlReceived(3, join(9))) == []
+
+
+def test_one_that_joined_is_told_by_its_name_that_the_others_go_on_without_it() -> None:
+    session = Session(3, ("D",), Identity(incarnation=ME), "", joined={0: "A", 2: "C", 3: "D"})
+    session.handle(Begin())
+    out = session.handle(Remaining(0b001))
+    assert Aborted("the group continues without D") in out
+    assert session.names == {0: "A", 3: "D"}

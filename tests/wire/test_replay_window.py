@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ordercast.wire.replay_window import WINDOW, ReplayWindow
+from ordercast.wire.replay_window import WINDOW, ReplayWindow, ReplayWindows
 
 LAST = 2**64 - 1
 
@@ -20,7 +20,7 @@ class Remembering:
 
 @st.composite
 def counters(draw: st.DrawFn) -> list[int]:
-    """Counters that random_walk: a step or two, back and forth within the window and over its edges, and far jumps."""
+    """Counters at random: a step or two, back and forth within the window and over its edges, and far jumps."""
     at = draw(st.sampled_from([0, 5, WINDOW, 2**32, LAST - 10_000]))
     found = []
     near = st.integers(-3, 3)
@@ -64,3 +64,13 @@ def test_asking_takes_nothing() -> None:
     window = ReplayWindow()
     assert window.is_new(7)
     assert window.is_new(7)
+
+
+def test_what_came_late_in_the_view_before_is_not_received_twice() -> None:
+    windows = ReplayWindows()
+    windows.hold(1)
+    windows.hold(2)
+    windows.take(1, 3, None, 5)
+    window = windows.find(1, 3)
+    assert window is not None
+    assert not window.is_new(5)

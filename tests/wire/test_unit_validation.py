@@ -11,12 +11,16 @@ import msgspec
 import pytest
 
 from ordercast.model.units import Packet, Unit
+from ordercast.protocols.membership import units as membership
+from ordercast.protocols.membership.epoch import Cut
+from ordercast.protocols.membership.view import Incarnation
 from ordercast.protocols.prito.units import RunMarker
 from ordercast.protocols.sequencer import units as sequencer
 from ordercast.protocols.spo.units import Data, Ready, Status
 from ordercast.protocols.st.units import ResetDone, ResetNeed, ResetReply
 from ordercast.protocols.to.units import CarryingVector, EpochVector, Heading, OrderedData, OrderedReady, UnorderedReady
-from ordercast.wire.unit_validation import CHECKS, is_valid
+from ordercast.wire.unit_validation import CHECKS, is_valid, is_valid_in_view, is_valid_outside
+from tests.protocols.membership import hand
 
 NODES = 3
 PACKET = Packet(1, 0b101, 4, (), 9, (1, 2), b"\0abc")
@@ -164,3 +168,38 @@ def test_a_vector_has_an_entry_for_each_member() -> None:
 
 def test_a_flush_may_be_answered_without_an_accepted_view() -> None:
     assert is_valid(sequencer.Flushed(1, 2, (3, 1), 4, None), NODES)
+
+
+# --- units of the membership protocol ---
+
+HUGE = 1 << 62
+APPLICANT = Incarnation("D", 7, "127.0.0.1:7000")
+FIND = membership.Find("group", "D", 7, 5)
+APPLY = membership.Apply(APPLICANT, 3, 0, (("order", "total"),), None, 0b1, 5)
+
+
+def test_a_unit_of_a_view_is_valid_with_numbers_that_can_be_added() -> None:
+    unit = membership.Install(0, 1, hand.VALUE)
+    assert is_valid_in_view(unit, hand.VIEW)
+    for wrong in (
+        {"view": -1},
+        {"view": HUGE},
+        {"value": msgspec.structs.replace(hand.VALUE, cut=Cut((HUGE, 0, 0, 0)))},
+        {"value": msgspec.structs.replace(hand.VALUE, next_node=HUGE)},
+    ):
+        assert not is_valid_in_view(msgspec.structs.replace(unit, **wrong), hand.VIEW), wrong
+
+
+def test_names_of_one_that_asks_are_neither_empty_nor_long() -> None:
+    assert is_valid_outside(FIND)
+    for wrong in ({"group": ""}, {"name": ""}, {"group": "x" * 65}, {"name": "x" * 65}, {"nonce": -1}):
+        assert not is_valid_outside(msgspec.structs.replace(FIND, **wrong)), wrong
+    assert is_valid_outside(msgspec.structs.replace(FIND, group="x" * 64, name="y" * 64, nonce=0))
+
+
+def test_no_number_of_an_application_is_negative() -> None:
+    assert is_valid_outside(APPLY)
+    assert is_valid_outside(msgspec.structs.replace(APPLY, to=0, nonce=0, ticket=0, old=0))
+    for name in ("to", "view", "nonce", "ticket", "old"):
+        assert not is_valid_outside(msgspec.structs.replace(APPLY, **{name: -1})), name
+    assert not is_valid_outside(msgspec.structs.replace(APPLY, reached=1 << 64)), "there are 64 places"
