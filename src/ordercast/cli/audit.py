@@ -3,7 +3,7 @@
 from pathlib import Path
 from signal import SIGINT, SIGTERM, signal
 from threading import Event
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from ordercast.audit.verdict import Verdict, Witness
 from ordercast.trace.small_files import write_atomically
+from ordercast.trace.storage import Location, location
 
 MemberNames = dict[str, tuple[str, ...]]
 """By run: the names of its nodes."""
@@ -29,7 +30,12 @@ _SHOWN = 3  # witnesses of each property that are printed; the JSON file has mor
 
 def audit_command(
     folders: Annotated[
-        list[Path], typer.Argument(help="Traces; those of the members of one live group are audited together.")
+        list[Any],
+        typer.Argument(
+            help="Traces, also as URLs; those of the members of one live group are audited together.",
+            parser=location,
+            metavar="TRACE...",
+        ),
     ],
     service: Annotated[
         Service | None, typer.Option(help="The service to check (default: the one that each run promises).")
@@ -69,6 +75,7 @@ def audit_command(
     """
     from rich.console import Console
 
+    _require_local_if(follow=follow, view=view, history=history, folders=folders)
     if history:
         require(not follow and service is None, "--history takes histories, which have no service and are not followed")
         raise typer.Exit(0 if _audit_histories(folders, json, spark or master is not None, master) else 1)
@@ -96,6 +103,13 @@ def audit_command(
     if view:
         _show(folders, verdict, open_browser=open_browser)
     raise typer.Exit(0 if verdict.holds else 1)
+
+
+def _require_local_if(*, follow: bool, view: bool, history: bool, folders: list[Location]) -> None:
+    """Raises `ConfigError` for URLs where only folders of this machine are read."""
+    for option, given in (("--follow", follow), ("--view", view), ("--history", history)):
+        for folder in folders if given else ():
+            require(isinstance(folder, Path), f"{option} takes folders of this machine, not {folder}; copy it here")
 
 
 def _require_followable(folders: list[Path], spark: bool | None, until_idle: float | None) -> None:
