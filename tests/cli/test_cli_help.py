@@ -13,7 +13,7 @@ from ordercast.live.settings import PROTOCOLS
 from ordercast.model.errors import ConfigError
 
 HEAVY = {"asyncio", "cryptography", "matplotlib", "msgspec", "numpy", "pandas", "pyarrow", "pyspark", "scipy", "uvloop"}
-LIVE = {"store", "node", "members", "relay", "doctor"}  # which need asyncio
+LIVE = {"gateway", "store", "node", "members", "top", "relay", "doctor"}  # which need asyncio
 
 
 def imported_by(*arguments: str) -> set[str]:

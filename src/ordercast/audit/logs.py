@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from typing import Any, NamedTuple
 
+from ordercast.audit.disk_rows import ABOUT_LOGS, DiskLogs, DiskRow, disk_logs
 from ordercast.audit.epoch_rows import EpochRows
 from ordercast.audit.view_epochs import End, Epochs, ViewRow
 from ordercast.audit.violations import Message, message_name
@@ -41,6 +42,7 @@ KINDS = frozenset(
         EventKind.STATE,
         EventKind.RENUMBER,
         EventKind.TRANSMIT,
+        *ABOUT_LOGS,
     }
 )
 """The kinds of events that an audit reads."""
@@ -118,6 +120,8 @@ class RunLogs:
     """The nodes that sent markers, which end priority runs, and when."""
     named: Mapping[Message, int] = field(default_factory=dict)
     """In a broadcast, of messages whose `send` names some nodes only: these, one bit each."""
+    disks: DiskLogs = DiskLogs()  # noqa: RUF009 (frozen)
+    """What is on the disks of nodes with durable logs."""
 
     def has_levels(self) -> bool:
         """True if the trace records the levels of knowledge."""
@@ -178,6 +182,7 @@ class _Collected:
         self.crashed_at: dict[int, int] = {}
         self.views: list[list[tuple[Moment, int]]] = [[] for _ in range(nodes)]
         self.epoch_rows = EpochRows(nodes)
+        self.disk_rows: dict[int, list[DiskRow]] = {}
         self.sent_again: dict[Message, int] = {}  # in a later view: who is addressed then
         self.transmissions = False
         self.markers: list[tuple[int, Moment]] = []
@@ -186,6 +191,9 @@ class _Collected:
         source, seq, destinations, priority, detail = about
         if not 0 <= node < self.nodes:
             raise self._error(f"an event happened at node {node}, but the nodes are 0 to {self.nodes - 1}")
+        if kind in ABOUT_LOGS:
+            self.disk_rows.setdefault(node, []).append(DiskRow(step, kind, source, seq))
+            return
         if kind == _TRANSMIT:
             self.transmissions = True
             if detail == MARKER:
@@ -251,6 +259,7 @@ class _Collected:
             epochs=epochs,
             transmissions=self.transmissions,
             markers=tuple(self.markers),
+            disks=disk_logs(self.disk_rows),
         )
 
     def _epochs(self) -> Epochs | None:

@@ -99,7 +99,8 @@ def check_logs(logs: RunLogs, service: Service, verdict: Verdict) -> None:
         logs = replace(logs, service=service)
     has_tails = service is Service.SEQUENCED and (views or not logs.uniform)
     shrinking = bool(logs.views) and not views
-    for promise in promised(service, uniform=logs.uniform, views=views, shrinking=shrinking):
+    promises = promised(service, uniform=logs.uniform, views=views, shrinking=shrinking, logs=bool(logs.disks))
+    for promise in promises:
         if not _is_recorded(logs, promise):
             verdict.not_recorded[promise.__name__] += 1
         else:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from ordercast.audit.completeness import complete
+from ordercast.audit.durability import durable_survives, majority_survives, one_log
 from ordercast.audit.levels import (
     accepted_truthfully,
     acknowledged_truthfully,
@@ -95,14 +96,20 @@ excluded while the group goes on."""
 OF_SHRINKING_VIEWS: tuple[Property, ...] = (same_views, primary)
 """What is asked of views without numbers, whose members only go: they excuse those that are not in them."""
 
+OF_LOGS: tuple[Property, ...] = (durable_survives, one_log, majority_survives)
+"""What runs promise besides whose nodes have durable logs."""
 
-def promised(service: Service, *, uniform: bool, views: bool = False, shrinking: bool = False) -> tuple[Property, ...]:
+
+def promised(
+    service: Service, *, uniform: bool, views: bool = False, shrinking: bool = False, logs: bool = False
+) -> tuple[Property, ...]:
     """The properties that a run of a service promises.
 
     `uniform`: its configuration promises uniform delivery; `views`: its views have numbers; `shrinking`: it has views
-    without numbers.
+    without numbers; `logs`: its nodes have durable logs.
     """
     always = tuple(
         promise for promise in PROMISES[service] if promise is not delivered_uniformly or (uniform and not views)
     )
-    return (*always, *(OF_VIEWS if views else OF_SHRINKING_VIEWS if shrinking else ()))
+    of_views = OF_VIEWS if views else OF_SHRINKING_VIEWS if shrinking else ()
+    return (*always, *of_views, *(OF_LOGS if logs else ()))

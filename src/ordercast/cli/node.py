@@ -175,6 +175,15 @@ def node_command(
             rich_help_panel=_OUTPUT_PANEL,
         ),
     ] = False,
+    verify: Annotated[
+        bool,
+        typer.Option(
+            "--verify",
+            help="With --log: verify all of it at the start, not only its last segment. What is damaged is named, and "
+            "fetched again from another member.",
+            rich_help_panel=_OUTPUT_PANEL,
+        ),
+    ] = False,
     metrics: Annotated[
         str | None,
         typer.Option(help="PORT or HOST:PORT to serve Prometheus metrics at.", rich_help_panel=_OUTPUT_PANEL),
@@ -204,6 +213,7 @@ def node_command(
     )
     require(log is None or name is not None, "--log is that of one member: give --name")
     require(log is not None or not force, "--force is about a log: give --log")
+    require(log is not None or not verify, "--verify is about a log: give --log")
     asked = contacts_from(contacts) if contacts is not None else None
     require(
         asked is None or asked == LOCAL or bind is not None or all(address_of(each).is_loopback() for each in asked),
@@ -240,7 +250,7 @@ def node_command(
             record=record,
             record_detail=record_detail,
             busy_poll=busy_poll,
-            log=LogSettings(log, force=force) if log is not None else None,
+            log=LogSettings(log, force=force, verify=verify) if log is not None else None,
             on_waiting=node.on_waiting,
         )
     if record is not None:

@@ -46,6 +46,7 @@ from ordercast.wire.datagram import (
     pack_records,
     unpack_records,
 )
+from ordercast.wire.inspection import INSPECTION
 from ordercast.wire.outside import Outside
 from ordercast.wire.seal import Seal, seal_for
 from ordercast.wire.unit_validation import is_valid_outside
@@ -311,7 +312,7 @@ def _member(options: JoinOptions, search: _Search, welcome: Welcome, seal: Seal,
     assert terms is not None, "nobody is welcomed before it has found the group"
     parameters, own = terms.parameters, search.own
     options = replace(options, parameters=parameters)
-    codec = Codec(parameters.protocol, (*CONTROL, Outside, *CONTROL_UNITS))
+    codec = Codec(parameters.protocol, (*CONTROL, *INSPECTION, Outside, *CONTROL_UNITS))
     datagram = parameters.datagram_sizes(search.endpoint.receive_buffer).first
     transport = Transport(search.endpoint, [], 0, seal, codec, max_datagram_size=datagram, own=own)
     place = welcome.view.place_of(search.me)

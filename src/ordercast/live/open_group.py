@@ -35,18 +35,21 @@ from ordercast.protocols.membership.units import CONTROL_UNITS
 from ordercast.protocols.registry import flush_class, machine_class
 from ordercast.wire.codec import Codec
 from ordercast.wire.control import CONTROL
+from ordercast.wire.inspection import INSPECTION
 from ordercast.wire.outside import Outside
 from ordercast.wire.seal import Seal, seal_for
 
 if TYPE_CHECKING:
     from ordercast.live.host.durable.member_log import MemberLog
-    from ordercast.live.host.durable.standing import Plan
+    from ordercast.protocols.restart.standing import Plan
 
 _log = logging.getLogger("ordercast.join")
 
 _FIRST_NUMBERS = 1 << 16
 ANSWERED_HERE, ANSWERED_BY_MULTICAST = 1.0, 0.15
 """Seconds that members of a running group have to answer, before those that were given open one."""
+_GROWTH = 1.5
+"""By which each attempt to go on with a log takes longer: on a busy machine nobody may be taken in within the first."""
 _IF_BLOCKED = "if the members that it lacks do not come back, end it, and start all members together"
 
 
@@ -93,10 +96,11 @@ async def _go_on(options: JoinOptions, log: "MemberLog") -> Group:
     """Was a member before: joins the group if it is running, else begins it anew together with the others."""
     from ordercast.live.restart import find_or_restart  # noqa: PLC0415 (only those with a log need it)
 
-    begun, why = time.monotonic(), ""
+    begun, why, growth = time.monotonic(), "", 1.0
     while (left := options.timeout - (time.monotonic() - begun)) > 0:
         found = await find_or_restart(replace(options, timeout=left), log, why)
-        attempt = replace(found.options, timeout=min(max(left, MIN_TIMEOUT), found.patience))
+        attempt = replace(found.options, timeout=min(max(left, MIN_TIMEOUT), found.patience * growth))
+        growth *= _GROWTH
         try:
             if found.plan is None:
                 return await join_open_group(attempt, log)
@@ -118,7 +122,7 @@ async def open_with_others(options: JoinOptions, log: "MemberLog | None", plan: 
     begun = time.monotonic()
     seal, codec = (
         seal_for(options.group, options.keys),
-        Codec(options.parameters.protocol, (*CONTROL, Outside, *CONTROL_UNITS)),
+        Codec(options.parameters.protocol, (*CONTROL, *INSPECTION, Outside, *CONTROL_UNITS)),
     )
     discovery = None
     if options.bind is None:

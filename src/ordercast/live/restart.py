@@ -7,7 +7,6 @@ from typing import NamedTuple
 from ordercast.live.host.durable.exchange import LogExchange
 from ordercast.live.host.durable.member_log import MemberLog
 from ordercast.live.host.durable.restart_host import RestartHost
-from ordercast.live.host.durable.standing import Plan
 from ordercast.live.host.group_terms import read_terms
 from ordercast.live.join_options import JoinOptions
 from ordercast.live.local_groups import contacts_of
@@ -15,6 +14,7 @@ from ordercast.live.transport.addresses import Address, address_of, seen_from
 from ordercast.live.why_not_open import notify_if_slow
 from ordercast.model.config import SECOND
 from ordercast.model.errors import ConfigError, JoinError
+from ordercast.protocols.restart.standing import Plan
 from ordercast.wire.seal import seal_for
 
 _ADVICE = ("join with", "move the folder", "could not load the state")  # of errors that another attempt does not mend

@@ -31,6 +31,7 @@ from ordercast.wire.control import (
     PartialsRequest,
     Stage,
 )
+from ordercast.wire.inspection import Inspect, Inspected
 
 if TYPE_CHECKING:
     from ordercast.live.host.durable.member_log import MemberLog
@@ -50,6 +51,9 @@ class ArrivalsOwner(Protocol):
 
     def give_up(self, why: str) -> None:
         """Aborts the group, for all members."""
+
+    def inspected(self, question: Inspect) -> Inspected | None:
+        """How this member is; None: it is not in the group."""
 
     def told_of_group(self, unit: Found) -> None:
         """A member of a group of this name says, unasked, that it is running."""
@@ -170,6 +174,12 @@ class Arrivals:
             self._transport.send_outside(refusal, address)
         else:
             self._host.change(ReceiveOutside(unit, address))
+
+    def inspect_received(self, question: Inspect) -> None:
+        """One that watches the group asks how this member is."""
+        answer = self._owner.inspected(question) if question.group == self._owner.group else None
+        if answer is not None:
+            self._transport.send_inspected(answer, question.address)
 
     def other_view_received(self, place: int) -> None:
         """A member of the view before has not heard of the current one."""

@@ -31,6 +31,7 @@ from ordercast.live.host.founding import Founding
 from ordercast.live.host.group_terms import GroupTerms
 from ordercast.live.host.host import Host
 from ordercast.live.host.inbox import Inbox
+from ordercast.live.host.inspections import inspected
 from ordercast.live.host.leaving import Leaving
 from ordercast.live.host.member_addresses import MemberAddresses, RelayOption
 from ordercast.live.host.membership import Membership
@@ -62,11 +63,12 @@ from ordercast.protocols.membership.units import (
     Welcome,
 )
 from ordercast.protocols.membership.view import MAX_WHY, Incarnation, founding_view
+from ordercast.wire.inspection import Inspect, Inspected
 from ordercast.wire.keys import GroupKeys
 
 if TYPE_CHECKING:
     from ordercast.live.host.durable.member_log import MemberLog
-    from ordercast.live.host.durable.standing import Plan
+    from ordercast.protocols.restart.standing import Plan
 
 _ANEW = "the group began anew, from the logs of its members"
 _TIMES_TOLD = 3  # that this member has failed: some may be lost
@@ -455,6 +457,10 @@ class Member:
         """Answers one that asks for the group from this address."""
         if self.host is not None:
             self.host.change(ReceiveOutside(question, address))
+
+    def inspected(self, question: Inspect) -> Inspected | None:
+        """How this member is, for one that watches the group."""
+        return inspected(self, question)
 
     def told_of_group(self, unit: Found) -> None:
         """A member of a group of this name says, unasked, that it is running: it should be this one."""

@@ -26,6 +26,7 @@ from ordercast.wire.datagram import (
     UNORDERED,
     pack_records,
 )
+from ordercast.wire.inspection import Inspected
 from ordercast.wire.outside import Outside
 from ordercast.wire.seal import Seal
 
@@ -106,6 +107,11 @@ class Sending:
         """Sends a unit to one that may be in no view of ours."""
         record = self._codec.encode(Outside(str(self._table.own), unit))
         self._endpoint.send(self._sealed_outside(UNKNOWN, pack_records([record])), address_of(address))
+
+    def send_inspected(self, answer: Inspected, address: str) -> None:
+        """Answers one that watches the group."""
+        body = pack_records([self._codec.encode(answer)])
+        self._endpoint.send(self._sealed_outside(UNKNOWN, body), address_of(address))
 
     def send_restarting(self, message: Restarting, address: str) -> None:
         """Sends to one that begins the group anew."""

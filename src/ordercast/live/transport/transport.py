@@ -56,6 +56,7 @@ class Transport:
         self.send, self.send_records, self.flush = sending.send, sending.send_records, sending.flush
         self.send_control, self.send_membership = sending.send_control, sending.send_membership
         self.send_outside, self.send_restarting = sending.send_outside, sending.send_restarting
+        self.send_inspected = sending.send_inspected
         self.send_directly, self.set_pace = sending.send_directly, sending.set_pace
         self.watch_relay, self.receive_early = sending.watch_relay, self._receiving.receive_early
 

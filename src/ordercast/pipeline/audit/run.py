@@ -43,8 +43,15 @@ def audit_run(
     except NotVectorisableError:
         batches = with_details() if with_details else batches
     else:
+        has_logs = bool(run.events[EventKind.DURABLE].node.size)
         if not row.get(UNRECORDED) and run_passes(row, run, asked):
-            promises = promised(asked, uniform=is_uniform(row), views=run.views_numbered, shrinking=bool(run.views))
+            promises = promised(
+                asked,
+                uniform=is_uniform(row),
+                views=run.views_numbered,
+                shrinking=bool(run.views),
+                logs=has_logs,
+            )
             _add_passed(row, run, promises, verdict)
             return verdict
         if priority_order_kept in PROMISES[asked] and with_details:  # markers are known by their details

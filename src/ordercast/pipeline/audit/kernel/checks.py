@@ -52,6 +52,7 @@ def passes(
         return False
     return (
         _senders_orders_kept(run, logs, promises, so_far=so_far)
+        and _logs_are_beginnings(run, logs)
         and (no_cycle not in promises or _in_one_order(run, logs, service, uniform=uniform))
         and (not run.levels_recorded or _levels_kept(run, logs, promises))
     )
@@ -75,6 +76,22 @@ def _levels_kept(run: RunColumns, logs: EventArrays, promises: Collection[Proper
     if priority_order_kept in promises and run.transmissions_recorded and _overtakes(run, logs):
         return False
     return levels_truthful(run, promises)
+
+
+def _logs_are_beginnings(run: RunColumns, delivered: EventArrays) -> bool:
+    """True if the log of each node is the beginning of what it delivered, or if there are no logs.
+
+    Then logs agree where deliveries do. Of a group in which somebody stopped more is to be seen, as of one in which
+    processes were started again.
+    """
+    written = run.events[EventKind.DURABLE]
+    if not written.node.size:
+        return True
+    if run.stopped or not run.views_numbered:
+        return False
+    logs = (written.message[written.node == node] for node in range(run.nodes))
+    receipts = (delivered.message[delivered.node == node] for node in range(run.nodes))
+    return all(np.array_equal(log, receipt[: log.size]) for log, receipt in zip(logs, receipts, strict=True))
 
 
 def _require_checked(promises: Collection[Property]) -> None:

@@ -30,10 +30,10 @@ UNKNOWN = -1
 MOST_NODES = (1 << 15) - 1  # node numbers take 16 bits
 MOST_CELLS = 1 << 32  # of a table over nodes and messages, with a byte for each
 
-_TIMED = (EventKind.DELIVER, EventKind.RECEIVE, *LEVELS)
+_TIMED = (EventKind.DELIVER, EventKind.RECEIVE, *LEVELS, EventKind.DURABLE)
 _MEMBERSHIP = (
     *(EventKind.CRASH, EventKind.ABORT, EventKind.VIEW, EventKind.LEAVE, EventKind.EXCLUDE),
-    EventKind.STATE,
+    *(EventKind.STATE, EventKind.RESTART, EventKind.DROP),
 )
 _KINDS = (EventKind.SEND, *_TIMED, *_MEMBERSHIP)
 CODES: dict[str, int] = {kind.value: code for code, kind in enumerate(_KINDS)}

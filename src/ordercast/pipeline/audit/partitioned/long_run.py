@@ -60,6 +60,8 @@ class LongRun:
         self.levels = any(one.levels for one in found)
         self.receipts = any(one.receipts for one in found)
         self.transmissions = any(one.transmissions for one in found)
+        if any(one.logs for one in found):
+            raise NotPartitionableError("its nodes have durable logs, which are audited as a whole")
         self.membership = tuple(event for one in found for event in one.membership)
         try:
             self.views_numbered = has_numbered_views(self.nodes, [event.as_row() for event in self.membership])

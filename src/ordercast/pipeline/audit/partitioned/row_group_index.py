@@ -55,6 +55,8 @@ class RowGroupSummary(msgspec.Struct, frozen=True):
     levels: bool
     receipts: bool
     transmissions: bool
+    logs: bool
+    """It has rows about durable logs."""
     begins: int
     """The earliest time."""
     steps: Ranges
@@ -107,6 +109,7 @@ def _summary(nodes: int, number: int, file: RowGroups) -> RowGroupSummary:
         levels=bool(np.isin(kind, _LEVELS).any()),
         receipts=bool(np.any(kind == CODES[EventKind.RECEIVE])),
         transmissions=transmissions,
+        logs=bool(np.any(kind == CODES[EventKind.DURABLE])),
         begins=pc.min(time).as_py() if batch.num_rows else 0,
         steps=Ranges.over(nodes, node[in_logs], step[in_logs]),
         in_order=bool(np.all((steps[1:] > steps[:-1]) | (at[1:] != at[:-1]))),
