@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
-# Three workers for two cores: many tests wait for timeouts. A larger machine may say JOBS=8.
-JOBS ?= 3
+# Four workers for two cores: many tests wait for timeouts. A larger machine may say JOBS=8.
+JOBS ?= 4
 SOAK_SECONDS ?= 600
 
 .DEFAULT_GOAL := help

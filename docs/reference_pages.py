@@ -101,8 +101,8 @@ _SECTIONS: dict[str, tuple[str, dict[str, str]]] = {
     "ordercast": (
         "Live groups",
         {
-            "Joining, sending, receiving": "join Joining Settings Order Group Message View Excluded Blocked Unblocked "
-            "Receipt Level State GroupKeys",
+            "Joining, sending, receiving": "join Joining Settings Order Group SyncGroup Message View Excluded Blocked "
+            "Unblocked Receipt Level State GroupKeys",
             "Monitoring": "Stats serve_metrics",
         },
     ),

@@ -107,7 +107,7 @@ LIVE_MODULES = {
     **dict.fromkeys(("session", "transport", "settings", "state_transfer", "host"), ""),
     **dict.fromkeys(("doctor", "group", "join", "join_options", "metrics", "open_group", "prometheus"), "top"),
     **dict.fromkeys(("__init__", "group_members", "join_open_group", "local_groups", "member_parts", "restart"), "top"),
-    "relay_process": "top",
+    **dict.fromkeys(("relay_process", "resolution", "sync_group", "user_key"), "top"),
 }
 """The layer of each module and package of `live`; "": its own name."""
 MODULES = sorted(PACKAGE.rglob("*.py"))

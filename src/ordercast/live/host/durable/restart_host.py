@@ -82,13 +82,14 @@ class RestartHost:
         own: Address,
         name: str,
         *,
+        bind: Address,
         others: Sequence[str],
         seal: Seal,
         keys: GroupKeys | None,
         least: int,
         failure_timeout: float,
     ) -> None:
-        """`own`: our address; `others`: where the others may be."""
+        """`own`: our address, as others use it; `bind`: that of our sockets; `others`: where the others may be."""
         assert log.standing is not None, "it was a member"
         self._log, self._exchange, self._seal, self._keys = log, exchange, seal, keys
         self._own, self._failure_timeout = own, failure_timeout
@@ -97,14 +98,14 @@ class RestartHost:
         known = [one.address for one in log.standing.view.members]
         self._addresses = [each for each in dict.fromkeys((*others, *known)) if each != str(own)]
         self._codec = Codec("spo", (*CONTROL, Outside))
-        self._endpoint = Endpoint(open_socket(own), [], segment=None)
+        self._endpoint = Endpoint(open_socket(bind), [], segment=None)
         self._tag, self._counter, self._asked = secrets.randbits(64), 0, 0
         self._loop = asyncio.get_running_loop()
         self._agreeing: asyncio.Task[None] | None = None
         self._done: asyncio.Future[Restarted] = self._loop.create_future()
         self._donor = Donor(
             None,
-            own,
+            bind,
             log.group,
             name=name,
             keys=lambda: keys,
