@@ -211,7 +211,7 @@ def _s3(options: dict[str, str]) -> Any:
         parts = urlsplit(endpoint)
         options = {"endpoint_override": parts.netloc, "scheme": parts.scheme, **options}
     try:
-        return fs.S3FileSystem(**{"region": region, **options})
+        return fs.S3FileSystem(allow_delayed_open=True, **{"region": region, **options})  # small files in one request
     except TypeError as error:
         raise ConfigError(
             f"invalid options of an S3 URL: {error}; known are endpoint_override, scheme, region"
