@@ -27,7 +27,7 @@ def bytes_in(folder: Path) -> dict[str, bytes]:
 # --- other storage ---
 
 
-@pytest.mark.parametrize("line", [f"{SMALL} --out", "sweep grid.toml --out", "audit"])
+@pytest.mark.parametrize("line", ["soak --runs 1 --out", "evaluate --out", "view"])
 def test_a_url_does_not_become_a_folder(
     ordercast: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str
 ) -> None:

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import islice
-from pathlib import Path
 
 from ordercast.audit.completeness import complete
 from ordercast.audit.excused import excused, excused_by_abort
@@ -27,9 +26,10 @@ from ordercast.model.errors import TraceError
 from ordercast.model.services import SELECTIVE, Service
 from ordercast.trace.reader import EventColumns, RunRow, read_events_by_run, read_runs
 from ordercast.trace.schema import ABORTED, COMPLETE, ERROR, NODES, RUN, TIME
+from ordercast.trace.storage import Location
 
 
-def audit(folders: Sequence[Path], service: Service | None = None) -> Verdict:
+def audit(folders: Sequence[Location], service: Service | None = None) -> Verdict:
     """Audits all runs of some folders; `service` replaces the one that each run promises.
 
     This is the reference: it has a Python object for each event. `ordercast.pipeline.audit` gives the same verdict for

@@ -3,7 +3,7 @@
 from pathlib import Path
 from signal import SIGINT, SIGTERM, signal
 from threading import Event
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from ordercast.audit.verdict import Verdict, Witness
 from ordercast.trace.small_files import write_atomically
+from ordercast.trace.storage import Location, location
 
 MemberNames = dict[str, tuple[str, ...]]
 """By run: the names of its nodes."""
@@ -29,7 +30,12 @@ _SHOWN = 3  # witnesses of each property that are printed; the JSON file has mor
 
 def audit_command(
     folders: Annotated[
-        list[Path] | None, typer.Argument(help="Traces; those of the members of one live group are audited together.")
+        list[Any] | None,
+        typer.Argument(
+            help="Traces, also as URLs; those of the members of one live group are audited together.",
+            parser=location,
+            metavar="TRACE...",
+        ),
     ] = None,
     service: Annotated[
         Service | None, typer.Option(help="The service to check (default: the one that each run promises).")
@@ -92,6 +98,7 @@ def audit_command(
     folders = folders or []
     require(bool(folders) != (members is not None), "give the folders of traces, or, with --follow, logs by --members")
     require(follow or (members is None and metrics is None), "--members and --metrics have no effect without --follow")
+    _require_local_if(follow=follow, view=view, history=history, folders=folders)
     if follow and _are_logs(members, folders):
         _require_logs_only(service, spark, master, checkpoint, until_idle)
         from ordercast.cli.shared.log_audit import follow_logs
@@ -126,6 +133,13 @@ def audit_command(
     if view:
         _show(folders, verdict, open_browser=open_browser)
     raise typer.Exit(0 if verdict.holds else 1)
+
+
+def _require_local_if(*, follow: bool, view: bool, history: bool, folders: list[Location]) -> None:
+    """Raises `ConfigError` for URLs where only folders of this machine are read."""
+    for option, given in (("--follow", follow), ("--view", view), ("--history", history)):
+        for folder in folders if given else ():
+            require(isinstance(folder, Path), f"{option} takes folders of this machine, not {folder}; copy it here")
 
 
 def _are_logs(members: str | None, folders: list[Path]) -> bool:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -40,6 +40,7 @@ from ordercast.model.runs import (
 )
 from ordercast.model.services import PRIORITISED
 from ordercast.trace.schema import EventField, EventKind, EventRow
+from ordercast.trace.storage import Location, location
 
 _WORK, _NET, _FAULTS = "Workload", "Network", "Faults"
 _FAULT = (
@@ -123,7 +124,15 @@ def simulate_command(
     loss: Annotated[float, option(_FAULTS, "Probability that a node loses a unit, in [0, 1).")] = 0.0,
     fault: Annotated[list[str] | None, option(_FAULTS, _FAULT)] = None,
     seed: Annotated[int, option(_FAULTS, "Seed of all randomness: equal options and seeds give equal runs.")] = 0,
-    out: Annotated[Path | None, option(OUTPUT, "Write the trace to this folder.")] = None,
+    out: Annotated[
+        Any,
+        typer.Option(
+            rich_help_panel=OUTPUT,
+            help="Write the trace to this folder, also as a URL.",
+            parser=location,
+            metavar="FOLDER",
+        ),
+    ] = None,
     record: Annotated[TraceDetail, option(OUTPUT, "What the trace in --out contains.")] = TraceDetail.ALL,
     json: Json = False,
     draw: Annotated[bool, option(OUTPUT, "Print a space-time diagram of a small run.", "--draw")] = False,
@@ -197,7 +206,7 @@ def simulate_command(
     _run(config.with_default_timeouts(), out, json=json, draw=draw, svg=svg)
 
 
-def _run(config: RunConfig, out: Path | None, *, json: bool, draw: bool, svg: Path | None) -> None:
+def _run(config: RunConfig, out: Location | None, *, json: bool, draw: bool, svg: Path | None) -> None:
     from rich.console import Console
 
     from ordercast.cli.shared.diagrams import show_diagram

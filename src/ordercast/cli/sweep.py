@@ -2,7 +2,7 @@
 
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,6 +11,7 @@ from ordercast.cli.shared.progress import progress_bar
 from ordercast.cli.shared.spark_session import MASTER, pipeline_extra, spark_session
 from ordercast.model.config import require
 from ordercast.model.runs import TraceDetail
+from ordercast.trace.storage import location
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -24,7 +25,9 @@ SOME_FAILED = 3
 
 def sweep_command(
     grid: Annotated[Path, typer.Argument(help="The grid, in TOML: lists are combined, [\\[grid]] blocks are added.")],
-    out: Annotated[Path, typer.Option(help="Folder for the trace of all runs.")],
+    out: Annotated[
+        Any, typer.Option(help="Folder for the trace of all runs, also as a URL.", parser=location, metavar="FOLDER")
+    ],
     master: Annotated[str | None, MASTER] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue a sweep that was stopped.")] = False,
     time_limit: Annotated[float | None, typer.Option(help="Time limit of each run, in seconds.")] = None,

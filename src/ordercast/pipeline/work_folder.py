@@ -12,6 +12,7 @@ from ordercast import __version__
 from ordercast.model.errors import ConfigError, TraceError
 from ordercast.trace.files import cannot_write
 from ordercast.trace.small_files import UNFINISHED, write_atomically
+from ordercast.trace.storage import Location, RemotePath
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
@@ -24,7 +25,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
 Held = TypeVar("Held", bound=Manifest)
 
 
-def read_manifest(path: Path, kind: type[Held], what: str, *, resume: bool) -> Held:
+def read_manifest(path: Location, kind: type[Held], what: str, *, resume: bool) -> Held:
     """The manifest of a folder that holds `what`, a sweep or a soak.
 
     Raises `ConfigError` without `resume` or if another version began it, and `TraceError` if it cannot be read.
@@ -45,12 +46,16 @@ def read_manifest(path: Path, kind: type[Held], what: str, *, resume: bool) -> H
 
 
 @contextmanager
-def locked(path: Path, manifest: Manifest, what: str) -> Iterator[None]:
+def locked(path: Location, manifest: Manifest, what: str) -> Iterator[None]:
     """Writes the manifest, if it is not there, and locks it. `OSError` within is raised as `TraceError`."""
     folder = path.parent
     try:
+        if isinstance(path, RemotePath):
+            _put_manifest(path, manifest, what)
+            yield
+            return
         if not path.exists():
-            folder.mkdir(parents=True, exist_ok=True)
+            path.parent.mkdir(parents=True, exist_ok=True)
             write_atomically(path, msgspec.json.encode(manifest))
         with path.open("rb") as file:
             try:
@@ -62,6 +67,17 @@ def locked(path: Path, manifest: Manifest, what: str) -> Iterator[None]:
             yield
     except OSError as error:
         raise cannot_write(f"the {what} {folder}", error) from error
+
+
+def _put_manifest(path: RemotePath, manifest: Manifest, what: str) -> None:
+    """Writes the manifest where there are no locks: whoever was last decides what the folder is to hold.
+
+    Two that write the same do not hurt each other: equal runs give equal bytes, and files appear whole.
+    """
+    if not path.exists():
+        path.write_bytes(msgspec.json.encode(manifest))
+    if path.read_bytes() != msgspec.json.encode(manifest):
+        raise ConfigError(f"another {what} is writing to {path.parent}; choose another folder")
 
 
 def remove_unfinished(folders: Sequence[Path]) -> None:

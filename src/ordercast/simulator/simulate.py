@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Sequence
-from pathlib import Path
 
 from ordercast.model.errors import ConfigError
 from ordercast.model.progress import Progress
@@ -11,11 +10,12 @@ from ordercast.simulator.result import RunResult
 from ordercast.simulator.simulation import Simulation
 from ordercast.trace.recorder import Sink
 from ordercast.trace.schema import COUNTERS, EventRow
+from ordercast.trace.storage import Location
 
 
 def simulate(
     config: RunConfig,
-    out: Path | None = None,
+    out: Location | None = None,
     *,
     rows: list[EventRow] | None = None,
     sink: Sink | None = None,
@@ -38,7 +38,7 @@ def simulate(
 
 def _simulate(
     config: RunConfig,
-    out: Path | None,
+    out: Location | None,
     sinks: list[Sink],
     progress: Progress | None,
 ) -> RunResult:

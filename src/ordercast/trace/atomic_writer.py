@@ -1,10 +1,12 @@
 """Writes one file of each dataset under a temporary name that readers ignore, and renames both when they are complete.
 
-The file of `runs` is renamed last: a process that is killed leaves nothing that could be mistaken for a trace.
+On a storage that has a URL files are put whole instead. The file of `runs` comes last: a process that is killed leaves
+nothing that could be mistaken for a trace.
 """
 
 from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import NoReturn, Self
 
@@ -16,6 +18,7 @@ from ordercast.trace.files import cannot_write
 from ordercast.trace.parquet_file import WRITE_ERRORS, ParquetFile
 from ordercast.trace.schema import EVENTS_FOLDER, RUNS_FOLDER, SUFFIX
 from ordercast.trace.small_files import unfinished
+from ordercast.trace.storage import Location, RemotePath
 
 
 class AtomicWriter:
@@ -24,18 +27,20 @@ class AtomicWriter:
     As a context manager it discards what it wrote unless it was committed.
     """
 
-    def __init__(self, folder: Path, name: str, what: str) -> None:
+    def __init__(self, folder: Location, name: str, what: str) -> None:
         """`what`: its name in errors."""
         self.folder = folder
         self._what = what
         self._events = folder / EVENTS_FOLDER / f"{name}{SUFFIX}"
         self._runs = folder / RUNS_FOLDER / f"{name}{SUFFIX}"
         self._closed = False
+        self._elsewhere = TemporaryDirectory(prefix="ordercast-") if isinstance(folder, RemotePath) else None
         self._writer: ParquetFile | None = None
         try:
             for path in (self._events, self._runs):
-                self._make_folder(path.parent)
-            self._writer = ParquetFile(unfinished(self._events), EVENTS)
+                if isinstance(path, Path):
+                    self._make_folder(path.parent)
+            self._writer = ParquetFile(self._unfinished(self._events), EVENTS)
         except WRITE_ERRORS as error:
             self._fail(error)
 
@@ -49,7 +54,9 @@ class AtomicWriter:
                 self._writer.close()
         for path in (self._events, self._runs):
             with suppress(OSError):
-                unfinished(path).unlink(missing_ok=True)
+                self._unfinished(path).unlink(missing_ok=True)
+        if self._elsewhere is not None:
+            self._elsewhere.cleanup()
 
     def __enter__(self) -> Self:
         return self
@@ -72,7 +79,7 @@ class AtomicWriter:
         """Discards all events so far."""
         try:
             self._open_writer().close()
-            self._writer = ParquetFile(unfinished(self._events), EVENTS)
+            self._writer = ParquetFile(self._unfinished(self._events), EVENTS)
         except WRITE_ERRORS as error:
             self._fail(error)
 
@@ -81,17 +88,31 @@ class AtomicWriter:
         writer = self._open_writer()
         try:
             writer.close()
-            with ParquetFile(unfinished(self._runs), RUNS) as runs_file:
+            with ParquetFile(self._unfinished(self._runs), RUNS) as runs_file:
                 runs_file.write(runs)
             if not self._runs.exists():
-                unfinished(self._events).replace(self._events)
-                unfinished(self._runs).replace(self._runs)
+                self._publish(self._events)
+                self._publish(self._runs)
         except WRITE_ERRORS as error:
             with suppress(OSError):
                 if not self._runs.exists():
                     self._events.unlink(missing_ok=True)
             self._fail(error)
         self.discard()
+
+    def _unfinished(self, path: Location) -> Path:
+        """Where a file is written until it is complete: beside its place, or on this machine."""
+        if isinstance(path, Path):
+            return unfinished(path)
+        assert self._elsewhere is not None
+        return Path(self._elsewhere.name) / f"{path.parent.name}-{path.name}"
+
+    def _publish(self, path: Location) -> None:
+        """Makes a complete file appear."""
+        if isinstance(path, Path):
+            self._unfinished(path).replace(path)
+        else:
+            path.put(self._unfinished(path))
 
     def _open_writer(self) -> ParquetFile:
         if self._closed or self._writer is None:

@@ -5,12 +5,12 @@ Equal runs in equal order give equal bytes, so that it does not matter which of 
 """
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ordercast.trace.atomic_writer import AtomicWriter
 from ordercast.trace.files import events_batch, runs_table
 from ordercast.trace.schema import EventRow
+from ordercast.trace.storage import Location
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,7 +32,7 @@ class ChunkWriter(AtomicWriter):
     `keep` or `drop` is called.
     """
 
-    def __init__(self, folder: Path, name: str) -> None:
+    def __init__(self, folder: Location, name: str) -> None:
         super().__init__(folder, name, f"{name} of the trace {folder}")
         self._rows: list[Mapping[str, object]] = []
         self._held: list[pa.RecordBatch] = []

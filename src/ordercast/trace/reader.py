@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import unquote
 
@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 from ordercast.model.errors import TraceError
 from ordercast.trace.arrow_schema import EVENTS, OPTIONAL_EVENT_COLUMNS, OPTIONAL_RUN_COLUMNS, RUNS
 from ordercast.trace.schema import EVENT, EVENTS_FOLDER, RUN, RUNS_FOLDER, SUFFIX, is_hidden
+from ordercast.trace.storage import Location, files_below, readable
 
 RunRow = dict[str, Any]
 """A row of `runs`: all its columns by name."""
@@ -27,7 +28,7 @@ EventColumns = dict[str, list[Any]]
 """Some rows of `events`: the values of each column, in the order of the rows."""
 
 
-def read_runs(folders: Sequence[Path]) -> list[RunRow]:
+def read_runs(folders: Sequence[Location]) -> list[RunRow]:
     """The rows of all runs. A run that several members recorded has a row in the folder of each."""
     rows: list[RunRow] = []
     for file in _files(folders, RUNS_FOLDER):
@@ -38,23 +39,23 @@ def read_runs(folders: Sequence[Path]) -> list[RunRow]:
     return rows
 
 
-def count_events(folders: Sequence[Path]) -> int:
+def count_events(folders: Sequence[Location]) -> int:
     """The number of events in some folders, from the metadata of their files."""
     return sum(part.rows for part in event_files(folders, ()))
 
 
-def event_files(folders: Sequence[Path], columns: Sequence[str]) -> list["Part"]:
+def event_files(folders: Sequence[Location], columns: Sequence[str]) -> list["Part"]:
     """The files that hold the events, for callers that read row groups themselves; `columns`: what they will read."""
     return [_open(file, EVENTS, OPTIONAL_EVENT_COLUMNS, columns) for file in _files(folders, EVENTS_FOLDER)]
 
 
-def event_file(path: Path, in_path: Mapping[str, str], columns: Sequence[str]) -> "Part":
+def event_file(path: Location, in_path: Mapping[str, str], columns: Sequence[str]) -> "Part":
     """One of these files, opened again in another process."""
     return _open(_File(path, in_path), EVENTS, OPTIONAL_EVENT_COLUMNS, columns)
 
 
 def read_events_by_run(
-    folders: Sequence[Path], columns: Sequence[str], kinds: Collection[str] | None = None
+    folders: Sequence[Location], columns: Sequence[str], kinds: Collection[str] | None = None
 ) -> Iterator[tuple[str, Iterator[EventColumns]]]:
     """Each run's events, run by run in the order of their names, so that memory holds one run at most.
 
@@ -86,7 +87,7 @@ def _columns_of(
 class Part:
     """One file of a dataset. It is opened for each read: a sweep has more files than a process may keep open."""
 
-    path: Path
+    path: Location
     row_groups: int
     rows: int
     fields: tuple[pa.Field, ...]
@@ -99,14 +100,14 @@ class Part:
     def read(self, group: int) -> pa.RecordBatch:
         """A row group, in the types of the schema."""
         with _errors_of(self.path):
-            table = pq.ParquetFile(self.path).read_row_group(group, columns=sorted(self.stored))
+            table = pq.ParquetFile(readable(self.path)).read_row_group(group, columns=sorted(self.stored))
             arrays = [self._column(table, field) for field in self.fields]
             return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(self.fields))
 
     def opened(self) -> pq.ParquetFile:
         """The open file, for callers that read many row groups: opening it reads the metadata of all of them."""
         with _errors_of(self.path):
-            return pq.ParquetFile(self.path, read_dictionary=sorted({RUN, EVENT} & self.stored))
+            return pq.ParquetFile(readable(self.path), read_dictionary=sorted({RUN, EVENT} & self.stored))
 
     def read_groups(self, groups: Sequence[int], opened: pq.ParquetFile | None = None) -> pa.RecordBatch:
         """Some row groups as one batch. The kinds of events are dictionary-encoded, which is cheapest."""
@@ -123,7 +124,7 @@ class Part:
         if RUN in self.in_path:
             return [[self.in_path[RUN]]] * self.row_groups
         with _errors_of(self.path):
-            parquet = pq.ParquetFile(self.path)
+            parquet = pq.ParquetFile(readable(self.path))
             return [_runs_in(parquet, group) for group in range(self.row_groups)]
 
     def _coded(self, table: pa.Table) -> pa.Array:
@@ -167,7 +168,7 @@ def _runs_in(parquet: pq.ParquetFile, group: int) -> list[str]:
 
 def _open(file: "_File", schema: pa.Schema, optional: Collection[str], columns: Sequence[str]) -> Part:
     with _errors_of(file.path):
-        parquet = pq.ParquetFile(file.path)
+        parquet = pq.ParquetFile(readable(file.path))
         found = parquet.schema_arrow
         row_groups, rows = parquet.num_row_groups, parquet.metadata.num_rows
     fields = tuple(schema.field(name) for name in columns)
@@ -183,7 +184,7 @@ def _open(file: "_File", schema: pa.Schema, optional: Collection[str], columns: 
     return Part(file.path, row_groups, rows, fields, stored, file.in_path)
 
 
-def _require_type(path: Path, field: pa.Field, found: pa.DataType) -> None:
+def _require_type(path: Location, field: pa.Field, found: pa.DataType) -> None:
     if not _is_like(field.type, found):
         raise TraceError(f"{path}: column {field.name!r} is of type {found}; a trace has {field.type} there")
 
@@ -208,11 +209,11 @@ def _is_like(wanted: pa.DataType, found: pa.DataType) -> bool:
 class _File:
     """A file of a dataset, and the columns that its folders named `column=value` stand for."""
 
-    path: Path
+    path: Location
     in_path: Mapping[str, str]
 
 
-def _files(folders: Sequence[Path], dataset: str) -> list[_File]:
+def _files(folders: Sequence[Location], dataset: str) -> list[_File]:
     found: list[_File] = []
     for folder in folders:
         root = folder / dataset
@@ -220,7 +221,7 @@ def _files(folders: Sequence[Path], dataset: str) -> list[_File]:
             if not root.is_dir():
                 why = f"is not a trace: it has no folder {dataset}/" if folder.exists() else "does not exist"
                 raise TraceError(f"{folder} {why}; give the folder of a trace")
-            inside = sorted(path.relative_to(root) for path in root.rglob(f"*{SUFFIX}") if path.is_file())
+            inside = files_below(root, SUFFIX)
         visible = [path for path in inside if not any(is_hidden(part) for part in path.parts)]
         if not visible:
             raise TraceError(f"{folder} holds no complete trace: {root} has no {SUFFIX} file; repeat the run")
@@ -228,13 +229,13 @@ def _files(folders: Sequence[Path], dataset: str) -> list[_File]:
     return found
 
 
-def _hive_values(path: Path) -> dict[str, str]:
+def _hive_values(path: PurePosixPath) -> dict[str, str]:
     parts = [part.partition("=") for part in path.parts[:-1] if "=" in part]
     return {name: unquote(value) for name, _, value in parts}
 
 
 @contextmanager
-def _errors_of(path: Path) -> Iterator[None]:
+def _errors_of(path: Location) -> Iterator[None]:
     """Turns any error from a damaged file into a `TraceError` that names it."""
     try:
         yield

@@ -12,6 +12,7 @@ from ordercast.model.errors import TraceError, reason_of
 from ordercast.trace.atomic_writer import AtomicWriter
 from ordercast.trace.files import events_batch, runs_table
 from ordercast.trace.schema import EVENTS_FOLDER, RUN, RUNS_FOLDER, SUFFIX, EventRow, is_hidden
+from ordercast.trace.storage import Location, files_below
 
 
 class TraceWriter(AtomicWriter):
@@ -24,7 +25,7 @@ class TraceWriter(AtomicWriter):
             trace.finish({"protocol": "spo", "nodes": 3, "complete": True})
     """
 
-    def __init__(self, folder: Path, run: str) -> None:
+    def __init__(self, folder: Location, run: str) -> None:
         if not run or is_hidden(run) or "/" in run or "\\" in run or "\0" in run:
             raise TraceError(
                 f"invalid run name {run!r}: it becomes a file name and must not be empty, hidden or contain a slash"
@@ -65,13 +66,13 @@ class TraceWriter(AtomicWriter):
             self._made.append(path)
 
 
-def require_no_trace(folder: Path) -> None:
+def require_no_trace(folder: Location) -> None:
     """Raises `TraceError` for a folder that holds a trace, or part of one, and for a path that is not a folder."""
     try:
-        if folder.exists() and not folder.is_dir():
+        if folder.is_file() or (isinstance(folder, Path) and folder.exists() and not folder.is_dir()):
             raise TraceError(f"{folder} is a file; choose a folder for the trace")
         for dataset in (EVENTS_FOLDER, RUNS_FOLDER):
-            if any(not is_hidden(path.name) for path in (folder / dataset).rglob(f"*{SUFFIX}")):
+            if any(not is_hidden(path.name) for path in files_below(folder / dataset, SUFFIX)):
                 raise TraceError(f"{folder} already holds a trace; choose another folder or remove this one")
     except OSError as error:
         raise TraceError(f"cannot read the folder {folder}: {reason_of(error)}; choose another folder") from error

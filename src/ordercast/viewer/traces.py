@@ -116,7 +116,7 @@ class Traces:
         found: dict[str, tuple[str, list[RunRow], list[RowGroup]]] = {}
         for folder in self.folders:
             files = event_files([folder], [*FULL, RUN])
-            self._known |= {file.path for file in files}
+            self._known |= {Path(str(file.path)) for file in files}
             groups = groups_by_run(files)
             for row in read_runs([folder]):
                 name = str(row[RUN])

@@ -1,7 +1,6 @@
 """The summary of a run, as text and as JSON."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from shlex import quote
 
 import msgspec
@@ -17,6 +16,7 @@ from ordercast.model.runs import TraceDetail
 from ordercast.model.services import Service
 from ordercast.simulator import RunResult
 from ordercast.simulator.workloads import senders
+from ordercast.trace.storage import Location
 
 _LEVELS = {Level.ACCEPTED: "accepted", Level.PREACKNOWLEDGED: "pre-acknowledged", Level.ACKNOWLEDGED: "acknowledged"}
 
@@ -57,7 +57,7 @@ def as_json(result: RunResult) -> str:
     return msgspec.json.encode(document).decode()
 
 
-def print_summary(result: RunResult, console: Console, out: Path | None) -> None:
+def print_summary(result: RunResult, console: Console, out: Location | None) -> None:
     """Prints the summary."""
     counts = result.counters
     console.print(_headline(result))

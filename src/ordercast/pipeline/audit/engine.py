@@ -12,7 +12,6 @@ is used: an audit in this process imports no Spark, and one of a small trace no 
 from collections.abc import Callable, Sequence
 from enum import Enum
 from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ordercast.audit import reference
@@ -20,6 +19,7 @@ from ordercast.audit.verdict import Verdict
 from ordercast.model.errors import ConfigError
 from ordercast.model.services import Service
 from ordercast.trace.reader import count_events
+from ordercast.trace.storage import Location
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -50,7 +50,7 @@ def choose_engine(events: int) -> Engine:
 
 
 def audit(
-    folders: Sequence[Path],
+    folders: Sequence[Location],
     service: Service | None = None,
     *,
     engine: Engine | None = None,

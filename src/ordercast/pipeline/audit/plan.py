@@ -4,7 +4,6 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -18,6 +17,8 @@ from ordercast.model.errors import TraceError
 from ordercast.pipeline.audit.memory import BY_KERNEL, require_memory
 from ordercast.trace.reader import RunRow, event_file, event_files, read_runs
 from ordercast.trace.schema import ABORTED, COMPLETE, CONFIG, ERROR, NODE, NODES, PROTOCOL, RUN
+from ordercast.trace.storage import Location
+from ordercast.trace.storage import location as located
 
 _COLUMNS_WITH_RUN = (*COLUMNS, RUN)
 _KEPT = (RUN, PROTOCOL, NODES, NODE, COMPLETE, ABORTED, CONFIG, UNRECORDED, NAMES, "sent", "delivered")
@@ -63,11 +64,11 @@ class EventReader:
                     mine = batch.filter(pc.equal(batch.column(RUN), task.row[RUN]))
                     yield mine.select(list(self._columns))
             else:
-                part = event_file(Path(location.path), location.in_path, self._columns)
+                part = event_file(located(location.path), location.in_path, self._columns)
                 yield part.read_groups(location.groups)
 
     def _read_shared(self, path: str, in_path: tuple[tuple[str, str], ...], group: int) -> pa.RecordBatch:
-        batch = event_file(Path(path), dict(in_path), (*self._columns, RUN)).read_groups([group])
+        batch = event_file(located(path), dict(in_path), (*self._columns, RUN)).read_groups([group])
         run = batch.column(RUN).dictionary_encode()
         return batch.set_column(batch.schema.get_field_index(RUN), RUN, run)
 
@@ -77,7 +78,7 @@ def read_with_details(task: AuditTask) -> list[pa.RecordBatch]:
     return EventReader(ALL_COLUMNS).read(task)
 
 
-def audit_tasks(folders: Sequence[Path]) -> list[AuditTask]:
+def audit_tasks(folders: Sequence[Location]) -> list[AuditTask]:
     """A task for each run of some folders: those with events first, by name, as the reference audit orders them.
 
     Raises `TraceError` if a folder holds no complete trace.

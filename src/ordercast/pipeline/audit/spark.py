@@ -6,7 +6,6 @@ themselves, so that no event is moved between processes.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -27,6 +26,7 @@ from ordercast.pipeline.jobs import collected, one_task_per_row
 from ordercast.pipeline.progress import watched_tasks
 from ordercast.pipeline.schema import spark_schema
 from ordercast.trace.schema import RUN
+from ordercast.trace.storage import Location
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -39,7 +39,7 @@ _WORK = pa.schema([pa.field("place", pa.int32()), pa.field("task", pa.binary()),
 
 def audit_on_spark(
     spark: "SparkSession",
-    folders: Sequence[Path],
+    folders: Sequence[Location],
     service: Service | None = None,
     *,
     note: Note | None = None,
@@ -59,7 +59,7 @@ def audit_on_spark(
 
 def _audited(
     spark: "SparkSession",
-    folders: Sequence[Path],
+    folders: Sequence[Location],
     service: Service | None,
     note: Note | None,
     progress: Progress | None,

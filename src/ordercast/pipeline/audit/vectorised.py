@@ -1,7 +1,6 @@
 """Audits folders by array operations in this process; memory holds one run, or a partition of a long one."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from ordercast.audit.records import incomplete_records
 from ordercast.audit.run_rows import service_of
@@ -11,9 +10,12 @@ from ordercast.pipeline.audit.partitioned.audit import PARTITIONED_ABOVE, Note, 
 from ordercast.pipeline.audit.partitioned.tasks import run_in_process
 from ordercast.pipeline.audit.plan import AuditTask, EventReader, audit_tasks, read_with_details
 from ordercast.pipeline.audit.run import audit_run
+from ordercast.trace.storage import Location
 
 
-def audit_vectorised(folders: Sequence[Path], service: Service | None = None, *, note: Note | None = None) -> Verdict:
+def audit_vectorised(
+    folders: Sequence[Location], service: Service | None = None, *, note: Note | None = None
+) -> Verdict:
     """The verdict of `ordercast.audit.audit`, found faster.
 
     Raises `TraceError` if a folder holds no complete trace.

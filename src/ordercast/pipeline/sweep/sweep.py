@@ -1,10 +1,10 @@
 """Sweeps: many runs simulated on Spark, into one trace; a sweep that was stopped can be resumed.
 
 A chunk of runs is a task, and a file of each dataset, which is there completely or not at all: so the missing chunks
-are known from the folder. The machines of a cluster must share the folder. Only Spark's DataFrame API is used.
+are known from the folder. A folder without a URL must be shared by the machines of a
+cluster. Only Spark's DataFrame API is used.
 """
 
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -26,6 +26,7 @@ from ordercast.pipeline.work_folder import Manifest, locked, read_manifest, remo
 from ordercast.trace.reader import read_runs
 from ordercast.trace.run_writer import require_no_trace
 from ordercast.trace.schema import COMPLETE, ERROR, EVENTS_FOLDER, RUN, RUNS_FOLDER, SUFFIX
+from ordercast.trace.storage import Location, names_in
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -38,7 +39,7 @@ MANIFEST = "sweep.json"
 class SweepResult:
     """The result of a sweep."""
 
-    out: Path
+    out: Location
     runs: int
     found: int
     """Runs that were in the folder before."""
@@ -63,11 +64,11 @@ class SweepPlan:
     configs: Sequence[RunConfig]
     chunks: Mapping[int, Sequence[int]]
     """By number of the chunk: indices of its runs."""
-    out: Path
+    out: Location
     time_limit: float | None = None
 
     @classmethod
-    def of(cls, configs: Sequence[RunConfig], out: Path, time_limit: float | None = None) -> "SweepPlan":
+    def of(cls, configs: Sequence[RunConfig], out: Location, time_limit: float | None = None) -> "SweepPlan":
         """Divides runs into chunks, each run once."""
         unique = list({config.name(): config for config in configs}.values())
         if not unique:
@@ -76,10 +77,7 @@ class SweepPlan:
 
     def done(self) -> set[int]:
         """The chunks that are in the folder."""
-        try:
-            names = {entry.name for entry in os.scandir(self.out / RUNS_FOLDER)}
-        except FileNotFoundError:
-            return set()
+        names = names_in(self.out / RUNS_FOLDER)
         return {number for number in self.chunks if f"{chunk_name(number)}{SUFFIX}" in names}
 
     def missing(self) -> list[int]:
@@ -118,7 +116,8 @@ class SweepPlan:
         self.require_folder(resume=resume)
         with locked(self.out / MANIFEST, self.manifest(), "sweep"):
             self._clean_up()
-            (self.out / IN_PROGRESS).mkdir(exist_ok=True)
+            if isinstance(self.out, Path):
+                (self.out / IN_PROGRESS).mkdir(exist_ok=True)
             try:
                 yield
             finally:
@@ -126,16 +125,17 @@ class SweepPlan:
 
     def _clean_up(self) -> None:
         with suppress(OSError):
-            remove_unfinished([self.out / dataset for dataset in (EVENTS_FOLDER, RUNS_FOLDER)])
-            for path in (self.out / IN_PROGRESS).glob("*"):
-                path.unlink(missing_ok=True)
-            (self.out / IN_PROGRESS).rmdir()
+            for name in names_in(self.out / IN_PROGRESS):
+                (self.out / IN_PROGRESS / name).unlink(missing_ok=True)
+            if isinstance(self.out, Path):
+                remove_unfinished([self.out / dataset for dataset in (EVENTS_FOLDER, RUNS_FOLDER)])
+                (self.out / IN_PROGRESS).rmdir()
 
 
 def sweep(
     spark: "SparkSession",
     configs: Sequence[RunConfig],
-    out: Path,
+    out: Location,
     *,
     resume: bool = False,
     time_limit: float | None = None,
@@ -159,7 +159,7 @@ def sweep(
     return SweepResult(out, len(rows), found, sum(row[COMPLETE] for row in rows), failed)
 
 
-def require_sweepable(configs: Sequence[RunConfig], out: Path, *, resume: bool = False) -> None:
+def require_sweepable(configs: Sequence[RunConfig], out: Location, *, resume: bool = False) -> None:
     """Raises what `sweep` would raise about the folder, before there is a session."""
     SweepPlan.of(configs, out).require_folder(resume=resume)
 
@@ -179,7 +179,7 @@ def _run_missing(spark: "SparkSession", plan: SweepPlan) -> None:
             run_chunks(spark, plan, missing)
             _require_seen(plan, missing)
         except PipelineError:
-            begun = {path.name for path in (plan.out / IN_PROGRESS).glob("*")}
+            begun = names_in(plan.out / IN_PROGRESS)
             suspects = [number for number in plan.missing() if chunk_name(number) in begun]
             if not suspects:
                 raise

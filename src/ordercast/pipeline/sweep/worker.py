@@ -7,7 +7,6 @@ rows wherever it is simulated.
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import partial
-from pathlib import Path
 
 import pyarrow as pa
 
@@ -21,6 +20,7 @@ from ordercast.trace.chunk_writer import ChunkWriter
 from ordercast.trace.files import cannot_write, runs_table
 from ordercast.trace.recorder import Sink
 from ordercast.trace.schema import CHANNEL, COMPLETE, CONFIG, ERROR, NODES, PROTOCOL, RUN, SEED
+from ordercast.trace.storage import Location, location
 
 PLACE = "place"
 """The column with the index of a row's run among those asked for."""
@@ -98,7 +98,7 @@ def sweep_chunks(
     """
     for batch in chunks:
         for chunk in batch.to_pylist():
-            _sweep_chunk(Path(out), chunk_name(chunk[CHUNK]), chunk[CONFIGS], time_limit, deadly)
+            _sweep_chunk(location(out), chunk_name(chunk[CHUNK]), chunk[CONFIGS], time_limit, deadly)
             yield pa.RecordBatch.from_pylist([{CHUNK: chunk[CHUNK]}], schema=SWEPT)
 
 
@@ -108,7 +108,7 @@ def chunk_name(number: int) -> str:
 
 
 def _sweep_chunk(
-    folder: Path, name: str, configs: Sequence[str], time_limit: float | None, deadly: frozenset[str]
+    folder: Location, name: str, configs: Sequence[str], time_limit: float | None, deadly: frozenset[str]
 ) -> None:
     in_progress = folder / IN_PROGRESS / name
     with ChunkWriter(folder, name) as chunk:
@@ -129,4 +129,4 @@ def _sweep_chunk(
                 chunk.drop(row)
         chunk.finish()
     with suppress(OSError):
-        in_progress.unlink()
+        in_progress.unlink(missing_ok=True)

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from functools import lru_cache
-from pathlib import Path
 
 import msgspec
 import numpy as np
@@ -14,6 +13,7 @@ import pyarrow.parquet as pq
 from ordercast.pipeline.audit.kernel.columns import Numbers, numbers
 from ordercast.trace.reader import Part, event_file
 from ordercast.trace.schema import RUN
+from ordercast.trace.storage import location, modified
 
 MOST, LEAST = int(np.iinfo(np.int64).max), int(np.iinfo(np.int64).min)
 
@@ -31,18 +31,18 @@ class RowGroups(msgspec.Struct, frozen=True):
     def read(self, columns: Sequence[str]) -> pa.RecordBatch:
         """The run's events, in the order of the file."""
         columns = tuple(columns) if self.run is None else (*columns, RUN)
-        part, opened = _opened(self.path, Path(self.path).stat().st_mtime_ns, tuple(self.in_path.items()), columns)
+        part, opened = _opened(self.path, modified(location(self.path)), tuple(self.in_path.items()), columns)
         batch = part.read_groups(self.groups, opened)
         return batch if self.run is None else batch.filter(pc.equal(batch.column(RUN), self.run))
 
 
 @lru_cache(maxsize=16)
 def _opened(
-    path: str, modified: int, in_path: tuple[tuple[str, str], ...], columns: tuple[str, ...]
+    path: str, written: int, in_path: tuple[tuple[str, str], ...], columns: tuple[str, ...]
 ) -> tuple[Part, pq.ParquetFile]:
     """An open file: a worker reads many row groups one by one. The modification time is part of the cache's key."""
-    del modified
-    part = event_file(Path(path), dict(in_path), columns)
+    del written
+    part = event_file(location(path), dict(in_path), columns)
     return part, part.opened()
 
 

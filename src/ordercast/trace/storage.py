@@ -1,0 +1,233 @@
+"""Where traces are kept: folders of this machine, or of any storage that has a URL.
+
+`location("s3://bucket/runs")` is a `RemotePath`, which has the few methods of `Path` that traces need; everything
+without a scheme, and `file:`, is a `Path`. Arrow's file systems are used (`s3:`, `s3a:`, `gs:`, `hdfs:`, `abfss:`), and
+fsspec for what Arrow does not have, if it is installed. Credentials are found as by other programs, in the environment
+or in their files; `?endpoint_override=HOST:PORT&scheme=http&region=R` names another server for S3, as
+`AWS_ENDPOINT_URL` does.
+
+A file appears when it is complete: an object is put whole. Nothing is renamed or locked there.
+"""
+
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib import import_module
+from pathlib import Path, PurePosixPath
+from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from ordercast.model.errors import ConfigError
+
+_URL = re.compile(r"([a-z][a-z0-9+.-]+):/")
+_OBJECTS = frozenset({"s3", "gcs", "abfs"})  # Arrow's names of storages without real folders
+
+
+@dataclass(frozen=True, order=True)
+class RemotePath:
+    """A path of a storage that has a URL."""
+
+    scheme: str
+    path: str
+    """Without the scheme: the bucket and the key, or the host and the path."""
+    options: str = ""
+    """What stood behind a question mark."""
+
+    def __str__(self) -> str:
+        return f"{self.scheme}://{self.path}" + (f"?{self.options}" if self.options else "")
+
+    def __truediv__(self, name: str | PurePosixPath) -> "RemotePath":
+        return RemotePath(self.scheme, f"{self.path.rstrip('/')}/{name}", self.options)
+
+    @property
+    def name(self) -> str:
+        """The last part."""
+        return PurePosixPath(self.path).name
+
+    @property
+    def parent(self) -> "RemotePath":
+        """The folder that it is in."""
+        return RemotePath(self.scheme, str(PurePosixPath(self.path).parent), self.options)
+
+    def absolute(self) -> "RemotePath":
+        """Itself: a URL means the same everywhere."""
+        return self
+
+    def exists(self) -> bool:
+        """Whether there is something."""
+        return self.is_file() or self.is_dir()
+
+    def is_file(self) -> bool:
+        """Whether it is a file."""
+        return bool(self._info().is_file)
+
+    def is_dir(self) -> bool:
+        """Whether it is a folder, or some objects begin with it."""
+        return str(self._info().type.name) == "Directory"
+
+    def files(self, *, recursive: bool) -> Iterator[tuple[PurePosixPath, "RemotePath"]]:
+        """The files below it, each with its path from here."""
+        from pyarrow.fs import FileSelector  # noqa: PLC0415 - only where there is a URL
+
+        filesystem, path = self._opened()
+        for info in filesystem.get_file_info(FileSelector(path, recursive=recursive, allow_not_found=True)):
+            if info.is_file:
+                inside = PurePosixPath(info.path).relative_to(path)
+                yield inside, self / inside
+
+    def open(self) -> Any:
+        """A file of Arrow, to be read at any place."""
+        filesystem, path = self._opened()
+        return filesystem.open_input_file(path)
+
+    def read_bytes(self) -> bytes:
+        """All of a file."""
+        with self.open() as file:
+            return bytes(file.read())
+
+    def read_text(self) -> str:
+        """All of a file, in UTF-8."""
+        return self.read_bytes().decode()
+
+    def write_bytes(self, content: bytes) -> None:
+        """Replaces a file."""
+        self.mkdir_of_parent()
+        filesystem, path = self._opened()
+        with filesystem.open_output_stream(path) as file:
+            file.write(content)
+
+    def write_text(self, text: str) -> None:
+        """Replaces a file, in UTF-8."""
+        self.write_bytes(text.encode())
+
+    def put(self, source: Path) -> None:
+        """Replaces a file by a complete one of this machine."""
+        self.mkdir_of_parent()
+        filesystem, path = self._opened()
+        with source.open("rb") as file, filesystem.open_output_stream(path) as there:
+            shutil.copyfileobj(file, there, 1 << 22)
+
+    def unlink(self, *, missing_ok: bool = False) -> None:
+        """Removes a file."""
+        filesystem, path = self._opened()
+        try:
+            filesystem.delete_file(path)
+        except FileNotFoundError:
+            if not missing_ok:
+                raise
+
+    def mkdir_of_parent(self) -> None:
+        """Makes the folder that it is in, where there are folders."""
+        filesystem, path = self.parent._opened()  # noqa: SLF001, its own kind
+        if filesystem.type_name not in _OBJECTS:
+            filesystem.create_dir(path, recursive=True)
+
+    def modified(self) -> int:
+        """When it was written, in nanoseconds."""
+        return int(self._info().mtime_ns or 0)
+
+    def _info(self) -> Any:
+        filesystem, path = self._opened()
+        return filesystem.get_file_info(path)
+
+    def _opened(self) -> tuple[Any, str]:
+        bucket, _, _ = self.path.partition("/")
+        filesystem, inside_host = _filesystem(self.scheme, bucket, self.options)
+        return filesystem, self.path.partition("/")[2] if inside_host else self.path
+
+
+Location = Path | RemotePath
+"""Where something is."""
+
+
+def location(text: str | Path | RemotePath) -> Location:
+    """The location that a path or a URL names; `ConfigError` for a URL that cannot be."""
+    if not isinstance(text, str):
+        return text
+    found = _URL.match(text)
+    if found is None or (found[1] != "file" and Path(text).exists()):
+        return Path(text)
+    parts = urlsplit(text)
+    if parts.scheme == "file":
+        return Path(unquote(parts.path))
+    if not parts.netloc:
+        raise ConfigError(f"{text} names no bucket or host; a URL is like {parts.scheme}://BUCKET/FOLDER")
+    scheme = "s3" if parts.scheme in {"s3a", "s3n"} else parts.scheme
+    return RemotePath(scheme, f"{parts.netloc}{parts.path}".rstrip("/"), parts.query)
+
+
+def readable(path: Location) -> Path | Any:
+    """What Arrow reads a file from."""
+    return path if isinstance(path, Path) else path.open()
+
+
+def files_below(folder: Location, suffix: str) -> list[PurePosixPath]:
+    """The paths of the files below a folder whose names end so, from there and in their order."""
+    if isinstance(folder, RemotePath):
+        return sorted(inside for inside, _ in folder.files(recursive=True) if inside.name.endswith(suffix))
+    found = (path.relative_to(folder) for path in folder.rglob(f"*{suffix}") if path.is_file())
+    return sorted(PurePosixPath(path.as_posix()) for path in found)
+
+
+def names_in(folder: Location) -> set[str]:
+    """The names of the files in a folder; none if there is no such folder."""
+    if isinstance(folder, RemotePath):
+        return {inside.name for inside, _ in folder.files(recursive=False)}
+    try:
+        return {entry.name for entry in os.scandir(folder)}
+    except FileNotFoundError:
+        return set()
+
+
+def modified(path: Location) -> int:
+    """When a file was written, in nanoseconds."""
+    return path.stat().st_mtime_ns if isinstance(path, Path) else path.modified()
+
+
+@lru_cache(maxsize=16)
+def _filesystem(scheme: str, host: str, options: str) -> tuple[Any, bool]:
+    """The file system of a URL, and whether its paths are without the host."""
+    from pyarrow import fs  # noqa: PLC0415 - only where there is a URL
+
+    if scheme == "s3":
+        return _s3(dict(parse_qsl(options))), False
+    url = f"{scheme}://{host}/" + (f"?{options}" if options else "")
+    try:
+        filesystem, inside = fs.FileSystem.from_uri(url)
+    except (OSError, ValueError, NotImplementedError) as error:
+        return _by_fsspec(scheme, error), False
+    return filesystem, not inside.strip("/").startswith(host)
+
+
+def _s3(options: dict[str, str]) -> Any:
+    from pyarrow import fs  # noqa: PLC0415
+
+    region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or "us-east-1"
+    endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
+    if endpoint and "endpoint_override" not in options:
+        parts = urlsplit(endpoint)
+        options = {"endpoint_override": parts.netloc, "scheme": parts.scheme, **options}
+    try:
+        return fs.S3FileSystem(allow_delayed_open=True, **{"region": region, **options})  # small files in one request
+    except TypeError as error:
+        raise ConfigError(
+            f"invalid options of an S3 URL: {error}; known are endpoint_override, scheme, region"
+        ) from error
+
+
+def _by_fsspec(scheme: str, reason: Exception) -> Any:
+    from pyarrow import fs  # noqa: PLC0415
+
+    try:
+        fsspec = import_module("fsspec")
+
+        return fs.PyFileSystem(fs.FSSpecHandler(fsspec.filesystem(scheme)))
+    except (ImportError, ValueError) as error:
+        why = " ".join(str(reason).split())
+        raise ConfigError(
+            f"{scheme}:// cannot be opened: {why}; and fsspec has nothing for it ({error}). Install fsspec with the "
+            f"package for {scheme}, or mount it as a folder"
+        ) from error

@@ -1,0 +1,86 @@
+"""Sweeps and audits on a real S3 interface on loopback, by moto's server: the bytes of a local folder.
+
+Run by `pytest -m cluster` where `moto_server` is on the path (pip install 'moto[server]').
+"""
+
+import json
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyarrow.fs import S3FileSystem
+
+from ordercast.trace.storage import RemotePath, location
+from tests.pipeline.runs import bytes_in
+from tests.pipeline.sparks import free_port, ordercast, outcome
+from tests.pipeline.test_cluster import SMALL, grid_of
+
+pytestmark = [
+    pytest.mark.cluster,
+    pytest.mark.skipif(shutil.which("moto_server") is None, reason="moto's server is not installed"),
+]
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The URL of a bucket."""
+    port = free_port()
+    with (tmp_path / "moto.log").open("wb") as log:
+        command = [str(shutil.which("moto_server")), "-H", "127.0.0.1", "-p", str(port)]
+        server = subprocess.Popen(command, stdout=log, stderr=log)  # noqa: S603
+    for name, value in {
+        "AWS_ACCESS_KEY_ID": "any",
+        "AWS_SECRET_ACCESS_KEY": "any",
+        "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}",
+        "AWS_EC2_METADATA_DISABLED": "true",
+    }.items():
+        monkeypatch.setenv(name, value)
+    try:
+        client = S3FileSystem(
+            endpoint_override=f"127.0.0.1:{port}", scheme="http", region="us-east-1", allow_bucket_creation=True
+        )
+        for _ in range(120):
+            try:
+                client.create_dir("traces")
+                break
+            except OSError:
+                assert server.poll() is None, (tmp_path / "moto.log").read_text()
+                time.sleep(0.5)
+        yield "s3://traces"
+    finally:
+        server.terminate()
+        server.wait(20)
+
+
+def bytes_there(url: str) -> dict[str, bytes]:
+    there = location(url)
+    assert isinstance(there, RemotePath)
+    return {str(inside): path.read_bytes() for inside, path in there.files(recursive=True)}
+
+
+def done(*arguments: object) -> str:
+    status, out, err = outcome(ordercast(*arguments))
+    assert status == 0, out + err
+    return out
+
+
+def test_a_sweep_its_audit_and_its_resumption(store: str, tmp_path: Path) -> None:
+    grid, expected = grid_of(tmp_path, SMALL)
+    done("sweep", grid, "--out", tmp_path / "here")
+    assert done("sweep", grid, "--out", f"{store}/sweep").startswith("32 runs: 32 complete")
+    there = bytes_there(f"{store}/sweep")
+    assert there == bytes_in(tmp_path / "here")
+    assert {name for name in there if name.endswith(".parquet")} == expected.keys()
+    lost = next(name for name in sorted(there) if name.startswith("runs/"))
+    path = location(f"{store}/sweep/{lost}")
+    path.unlink()
+    assert "of them from before" in done("sweep", grid, "--out", f"{store}/sweep", "--resume")
+    assert bytes_there(f"{store}/sweep") == there
+    verdicts = [tmp_path / f"{name}.json" for name in ("here", "there", "spark")]
+    done("audit", tmp_path / "here", "--json", verdicts[0])
+    done("audit", f"{store}/sweep", "--json", verdicts[1])
+    done("audit", f"s3a{store[2:]}/sweep", "--spark", "--json", verdicts[2])
+    assert len({json.dumps(json.loads(path.read_text())) for path in verdicts}) == 1
