@@ -50,15 +50,14 @@ def _measure(page: Page, trace: Path) -> None:
         assert process.stdout is not None
         address = process.stdout.readline().strip()
         served = time.perf_counter() - begun
-        page.call("Page.navigate", url=address)
+        page.open(address)
         page.until("typeof app === 'object' && Boolean(app.first && app.first.counted && !app.first.counted.waiting)")
         first, first_used = time.perf_counter() - begun, _cpu_seconds(process.pid)
         events = page.evaluate("app.first.run.rows")
         page.until("Boolean(app.first.summary)")
         summarised, used = time.perf_counter() - begun, _cpu_seconds(process.pid)
         frames = page.evaluate(_ZOOMING % MOVES)
-        memory = page.call("Runtime.getHeapUsage")
-        heap = memory["usedSize"] + memory.get("embedderHeapUsedSize", 0) + memory.get("backingStorageSize", 0)
+        heap = page.memory()
         process.terminate()
     painting = json.loads(frames)
     print(f"{events:,} events; load of the machine: {Path('/proc/loadavg').read_text().split()[0]}")

@@ -54,6 +54,8 @@ pygments_style = "friendly"
 pygments_dark_style = "github-dark"
 html_theme_options = {"navigation_with_keys": True}
 
+STORIES = ("examples/counterexamples", "examples/stories")
+"""Schedules: each has a page on the site, on which one goes through it step by step."""
 PROJECT_PAGES = {"CHANGELOG.md": "project/changes", "CONTRIBUTING.md": "project/contributing"}
 _LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)#\s]+)(#[^)\s]*)?\)")
 
@@ -91,6 +93,9 @@ def rewritten(text: str, page: Path) -> str:
             return f"[{words}](/index.md)"
         if path.is_relative_to(DOCS) and (picture or path.suffix == ".md"):
             return f"{picture}[{words}](/{path.relative_to(DOCS)}{anchor or ''})"
+        if path.suffix == ".toml" and str(path.parent.relative_to(ROOT)) in STORIES:
+            up = "../" * (len(page.relative_to(DOCS).parts) - 1)
+            return f'<a href="{up}stories/{path.stem}.html">{words}</a>'
         return words if words.startswith("`") else f"{words} (`{path.relative_to(ROOT)}`)"
 
     return _LINK.sub(replace, text)
@@ -114,6 +119,17 @@ def _copy_project_pages() -> None:
         text = (ROOT / file).read_text()
         if not copy.exists() or copy.read_text() != text:
             copy.write_text(text)
+
+
+def _write_stories(app: Sphinx, error: Exception | None) -> None:
+    """The schedules as pages of the viewer: each opens without a server or a network."""
+    from ordercast.cli.shared.stories import page_of_story  # noqa: PLC0415 (src is on the path from here on)
+
+    if error is None and app.builder.format == "html":
+        folder = Path(app.outdir) / "stories"
+        folder.mkdir(exist_ok=True)
+        for path in sorted(file for kept in STORIES for file in (ROOT / kept).glob("*.toml")):
+            (folder / f"{path.stem}.html").write_bytes(page_of_story(path))
 
 
 MADE_BY_US = {"Group", "Joining", "Message", "Receipt"}  # classes that a user is handed, and does not make
@@ -157,5 +173,6 @@ def setup(app: Sphinx) -> None:
     """Called by Sphinx."""
     _copy_project_pages()
     app.connect("source-read", _read)
+    app.connect("build-finished", _write_stories)
     app.connect("autodoc-process-signature", _signature)
     app.connect("autodoc-process-docstring", _docstring)

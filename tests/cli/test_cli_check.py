@@ -298,5 +298,5 @@ def test_what_changes_nothing_is_refused_or_told(ordercast: Command, tmp_path: P
     assert refused.sentence == "--reading has no effect for --rules sound, only for --rules paper: omit it"
     told = ordercast(f"{line} a --svg {tmp_path}/it.svg")
     assert told.status == 0
-    assert told.sentence == "no counterexample was found, so --svg and --write have no effect"
+    assert told.sentence == "no counterexample was found, so --svg, --write, --view and --page have no effect"
     assert ordercast(f"{line} a").err == ""

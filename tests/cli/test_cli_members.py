@@ -20,6 +20,11 @@ def test_it_says_who_is_there_and_who_does_not_answer(ordercast: Command, monkey
         assert found.out.startswith(f"group {nodes.group}: order total, view 0, 3 members\n")
         assert [line.split()[:2] for line in found.out.splitlines()[2:]] == [["0", "A"], ["1", "B"], ["2", "C"]]
         assert found.out.count("present") == 3
+        watched = ordercast("top", nodes.group, "--once", "--every", "0.1", "--json")
+        lines = [json.loads(line) for line in watched.out.splitlines()]
+        assert [member["sent"] for member in lines[1]["members"]] == [0, 0, 0]
+        assert lines[0]["members"][0]["rates"] is None
+        assert lines[1]["members"][0]["rates"]["sent"] == 0
         paused = nodes.processes["C"]
         os.kill(paused.pid, signal.SIGSTOP)
         try:

@@ -95,6 +95,9 @@ class Listener:
     def outside_received(self, unit: object, address: str) -> None:
         self.messages.append((UNKNOWN, (unit, address)))
 
+    def inspect_received(self, question: object) -> None:
+        self.messages.append((UNKNOWN, question))
+
     def other_view_received(self, place: int) -> None:
         self.messages.append((place, "other view"))
 

@@ -1,78 +1,65 @@
-"""Drives Debian's chromium over two pipes, by its DevTools protocol: no package is needed for it."""
+"""A page in Debian's chromium, driven by Playwright, which needs no browser of its own for it."""
 
-import base64
 import json
-import os
 import shutil
-import subprocess
-import sys
-import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from fcntl import F_DUPFD_CLOEXEC, fcntl
+from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 PATH = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-NEEDED = pytest.mark.skipif(PATH is None, reason="there is no chromium on this machine, so no page can be opened")
-SECONDS = 90  # machines that test are busy
+NEEDED = pytest.mark.skipif(
+    PATH is None or find_spec("playwright") is None,
+    reason="there is no chromium on this machine, or no playwright, so no page can be opened",
+)
+_SECONDS = 90.0  # machines that test are busy
 
 
 class Page:
     """One page of a browser."""
 
-    def __init__(self, reading: int, writing: int) -> None:
-        self._reading, self._writing, self._number, self._rest = reading, writing, 0, b""
-        self._session: str | None = None
+    def __init__(self, browser: Any) -> None:
+        self._browser = browser
+        self._context: Any = None
+        self._page: Any = None
         self.errors: list[str] = []
         """What was thrown, logged as an error, or refused by the policy."""
         self.requests: list[str] = []
 
-    def begin(self) -> None:
-        target = self.call("Target.createTarget", url="about:blank")["targetId"]
-        self._session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
-        for domain in ("Page", "Runtime", "Log", "Network"):
-            self.call(f"{domain}.enable")
-
-    def call(self, method: str, **parameters: Any) -> Any:
-        self._number += 1
-        wanted: dict[str, Any] = {"id": self._number, "method": method, "params": parameters}
-        if self._session:
-            wanted["sessionId"] = self._session
-        data = json.dumps(wanted).encode() + b"\0"
-        while data:
-            data = data[os.write(self._writing, data) :]
-        while True:
-            answer = self._next()
-            if answer.get("id") == self._number:
-                assert "error" not in answer, answer
-                return answer["result"]
-            self._heard(answer)
-
-    def evaluate(self, expression: str) -> Any:
-        found = self.call("Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True)
-        assert "exceptionDetails" not in found, found["exceptionDetails"]
-        return found["result"].get("value")
-
-    def until(self, expression: str) -> Any:
-        """Waits until something is true."""
-        ends = time.monotonic() + SECONDS
-        while not (found := self.evaluate(expression)):
-            assert time.monotonic() < ends, f"{expression}; {self.errors}; {self.evaluate('document.body.innerText')}"
-            time.sleep(0.05)
-        return found
-
-    def show(
-        self, address: str, *, width: int = 1280, height: int = 800, dark: bool = False, touch: bool = False
+    def open(
+        self,
+        address: str,
+        *,
+        width: int = 1280,
+        height: int = 800,
+        dark: bool = False,
+        touch: bool = False,
+        scripts: bool = True,
     ) -> None:
-        scheme = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
-        self.call("Emulation.setEmulatedMedia", features=scheme)
-        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=touch)
-        self.call("Emulation.setTouchEmulationEnabled", enabled=touch)
-        self.call("Page.navigate", url=address)
+        """Opens a page in a new window; `scripts`: whether JavaScript is on."""
+        if self._context is not None:
+            self._context.close()
+        self._context = self._browser.new_context(
+            viewport={"width": width, "height": height},
+            color_scheme="dark" if dark else "light",
+            has_touch=touch,
+            is_mobile=touch,
+            java_script_enabled=scripts,
+        )
+        self._context.set_default_timeout(1000 * _SECONDS)
+        page = self._page = self._context.new_page()
+        page.on("pageerror", lambda error: self.errors.append(str(error)))
+        page.on("console", lambda said: self.errors.append(said.text) if said.type == "error" else None)
+        page.on("request", lambda request: self.requests.append(request.url))
+        page.goto(address)
+
+    def show(self, address: str, **how: Any) -> None:
+        """Opens the page of a trace, and waits until it is drawn."""
+        self.open(address, **how)
         self.until("typeof app === 'object' && Boolean(app.first && app.first.counted && app.first.summary)")
         self.settle()
 
@@ -80,14 +67,43 @@ class Page:
         """Waits until all tiles are here and drawn."""
         self.until("!app.first.counted.waiting && !app.first.waiting && !byId('status').textContent.endsWith('…')")
 
+    def evaluate(self, expression: str) -> Any:
+        """The value of an expression, awaited."""
+        assert self._page is not None
+        return self._page.evaluate(expression)
+
+    def until(self, expression: str) -> None:
+        """Waits until something is true."""
+        ends = time.monotonic() + _SECONDS
+        while not self.evaluate(expression):  # Playwright's own way of waiting is refused by the page's policy
+            shown = self.evaluate("document.body.innerText")
+            assert time.monotonic() < ends, f"{expression}; {self.errors}; {shown}"
+            time.sleep(0.03)
+
     def key(self, key: str) -> None:
-        text = {"text": key} if len(key) == 1 else {"text": "\r"} if key == "Enter" else {}
-        self.call("Input.dispatchKeyEvent", type="keyDown", key=key, **text)
-        self.call("Input.dispatchKeyEvent", type="keyUp", key=key)
+        assert self._page is not None
+        self._page.keyboard.press(key)
 
     def click(self, x: float, y: float) -> None:
-        for kind in ("mousePressed", "mouseReleased"):
-            self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", buttons=1, clickCount=1)
+        assert self._page is not None
+        self._page.mouse.click(x, y)
+
+    def press(self, name: str) -> None:
+        """Clicks the button of this name."""
+        assert self._page is not None
+        self._page.get_by_role("button", name=name, exact=True).first.click()
+
+    def media(self, **how: Any) -> None:
+        """As paper, or in other colours."""
+        assert self._page is not None
+        self._page.emulate_media(**how)
+
+    def saved(self, name: str) -> bytes:
+        """What a button saves as a file."""
+        assert self._page is not None
+        with self._page.expect_download() as download:
+            self.press(name)
+        return Path(download.value.path()).read_bytes()
 
     def taken_errors(self) -> list[str]:
         """The errors since it was asked before."""
@@ -100,71 +116,34 @@ class Page:
         return found
 
     def text(self, name: str = "panel") -> str:
-        return str(self.evaluate(f"byId({name!r}).innerText"))
+        """What is shown in an element."""
+        return str(self.evaluate(f"byId({json.dumps(name)}).innerText"))
+
+    def html(self) -> str:
+        """The document as it is now."""
+        assert self._page is not None
+        return str(self._page.content())
+
+    def memory(self) -> float:
+        """Bytes of the page's script, with the buffers that it holds."""
+        assert self._context is not None
+        session = self._context.new_cdp_session(self._page)
+        found = session.send("Runtime.getHeapUsage")
+        return float(sum(found.get(name, 0) for name in ("usedSize", "embedderHeapUsedSize", "backingStorageSize")))
 
     def screenshot(self, path: Path) -> None:
-        path.write_bytes(base64.b64decode(self.call("Page.captureScreenshot", format="png")["data"]))
-
-    def _next(self) -> dict[str, Any]:
-        while b"\0" not in self._rest:
-            part = os.read(self._reading, 1 << 20)
-            assert part, "the browser ended"
-            self._rest += part
-        found, _, self._rest = self._rest.partition(b"\0")
-        answer: dict[str, Any] = json.loads(found)
-        return answer
-
-    def _heard(self, event: dict[str, Any]) -> None:
-        method, parameters = event.get("method"), event.get("params", {})
-        if method == "Runtime.exceptionThrown":
-            self.errors.append(json.dumps(parameters["exceptionDetails"])[:500])
-        elif method == "Log.entryAdded" and parameters["entry"]["level"] == "error":
-            self.errors.append(parameters["entry"]["text"])
-        elif method == "Network.requestWillBeSent":
-            self.requests.append(parameters["request"]["url"])
-
-
-def _high_pipe() -> tuple[int, int]:
-    """A pipe whose numbers are not 3 or 4."""
-    low = os.pipe()
-    found = fcntl(low[0], F_DUPFD_CLOEXEC, 20), fcntl(low[1], F_DUPFD_CLOEXEC, 20)
-    for number in low:
-        os.close(number)
-    return found
+        assert self._page is not None
+        self._page.screenshot(path=path)
 
 
 @contextmanager
 def browser() -> Iterator[Page]:
-    """A browser with one page, in a folder of its own."""
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        (their_reading, writing), (reading, their_writing) = _high_pipe(), _high_pipe()
-        options = [
-            *("--headless=new", "--remote-debugging-pipe", "--no-sandbox", "--disable-gpu", "--no-first-run"),
-            *("--disable-background-networking", "--disable-component-update", "--disable-extensions"),
-            *("--disable-dev-shm-usage", f"--user-data-dir={folder}"),
-        ]
-        moved = "import os, sys; os.dup2(%d, 3); os.dup2(%d, 4); os.execv(sys.argv[1], sys.argv[1:])"
-        command = moved % (their_reading, their_writing)  # chromium reads 3 and writes 4
-        process = subprocess.Popen(  # noqa: S603
-            [sys.executable, "-ISc", command, str(PATH), *options],
-            pass_fds=(their_reading, their_writing),
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        os.close(their_reading)
-        os.close(their_writing)
-        page = Page(reading, writing)
+    """A browser with one page."""
+    from playwright.sync_api import sync_playwright  # noqa: PLC0415 (slow, and only here)
+
+    with sync_playwright() as playwright:
+        found = playwright.chromium.launch(executable_path=PATH, args=["--no-sandbox", "--disable-gpu"])
         try:
-            page.begin()
-            yield page
+            yield Page(found)
         finally:
-            with suppress(OSError, AssertionError):
-                page._session = None
-                page.call("Browser.close")
-            try:
-                process.wait(20)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
-            os.close(reading)
-            os.close(writing)
+            found.close()

@@ -10,6 +10,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from ordercast.cli.shared.stories import page_of_story
 from ordercast.trace.incremental_writer import IncrementalTraceWriter
 from ordercast.viewer.export import Range, exported
 from ordercast.viewer.rules import witnesses_in
@@ -18,6 +19,7 @@ from ordercast.viewer.traces import Traces
 from tests.viewer.browser import NEEDED, Page, browser
 from tests.viewer.traces import HOSTILE, many, one_loss, row, write
 
+EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 PIXEL = """(() => {{ const [x, y] = {place}, g = app.first.canvas.getContext("2d");
 return Array.from(g.getImageData(x, y, 1, 1).data).slice(0, 3) }})()"""
 COLOUR = """(() => {{ const g = document.createElement("canvas").getContext("2d");
@@ -136,6 +138,71 @@ def test_the_server_shows_density_then_events_and_a_violation(page: Page, tmp_pa
         server.shutdown()
         thread.join()
         server.server_close()
+
+
+@NEEDED
+def test_the_story_of_one_loss_is_gone_through_by_keys_alone(page: Page, tmp_path: Path) -> None:
+    file = tmp_path / "story.html"
+    file.write_bytes(page_of_story(EXAMPLES / "stories" / "st-one-loss.toml"))
+    page.show(file.as_uri(), dark=True)
+    assert "ST, the sound rules: one message is lost" in page.text()
+    assert "Who notices that it lacks a message freezes" in page.text(), "what the protocol promises"
+    for _ in range(12):
+        page.key("n")
+    said = page.text()
+    assert "step 12 of 45" in said
+    assert "It freezes. It accepts nothing new" in said
+    assert "stops (gap)" in said
+    assert re.search(r"normal\.log\s+z\s+z, p", said), "what differs from the step before"
+    assert re.search(r"E3\s+z p\s+g\s+nothing", said), "who had what, and lacked what"
+    line = page.evaluate("app.first.painter.x(12000)")
+    assert pixel(page, 12000, 0) == colour(page, "chosen"), f"the step is marked at {line}"
+    page.key("p")
+    assert "step 11 of 45" in page.text()
+    page.evaluate("app.goTo(44)")
+    assert "g before z: E1, E2 had both in this order" in page.text()
+    assert "Why the order came out as it did" in page.text()
+    page.evaluate("app.guarded(() => app.search('\"z'))")
+    page.until("byId('panel').innerText.includes('Message z')")
+    page.key("Escape")
+    assert page.taken_errors() == []
+
+
+@NEEDED
+def test_losses_are_told_and_runs_compared_and_ranges_saved(page: Page, tmp_path: Path) -> None:
+    late = [row(0, 90, 90_000, "timeout"), row(0, 91, 90_100, "timeout")]
+    other = [each for each in one_loss() if each[3] not in {"lose", "stop", "resume"}]
+    traces = Traces(
+        [write(tmp_path / "a", [*one_loss(), *late], run="a"), write(tmp_path / "b", [*other, *late], run="b")]
+    )
+    file = tmp_path / "page.html"
+    file.write_bytes(exported(traces, ["a"], Range()).page)
+    page.show(file.as_uri())
+    page.evaluate("app.tellFirstLoss(app.first)")
+    page.until("byId('panel').innerText.includes('What happened to E1#0')")
+    words = page.evaluate("app.story.steps.map((step) => step.words)")
+    assert words[0] == "E1 sends E1#0"
+    assert "E3 does not receive E1#0 (loss)" in words
+    assert "E3 freezes (it noticed that a message is missing)" in words
+    assert "E1, E2, E3: delivers E1#0" in words
+    page.key("Escape")
+    page.evaluate("app.first.whole()")
+    page.settle()
+    wide = page.evaluate("app.first.painter.x(800) - app.first.painter.x(200)")
+    page.key("x")
+    page.settle()
+    assert page.evaluate("app.first.painter.x(800) - app.first.painter.x(200)") > 5 * wide, "the gap is left out"
+    found = json.loads(page.saved("Perfetto"))
+    assert {each["ph"] for each in found["traceEvents"]} == {"M", "X", "s", "f"}
+    assert [each["dur"] for each in found["traceEvents"] if each["name"] == "frozen"] == [0.3]
+    assert page.saved("PNG").startswith(b"\x89PNG")
+    ET.fromstring(page.saved("SVG"))  # noqa: S314 (our own)
+    file.write_bytes(exported(traces, ["a", "b"], Range()).page)
+    page.show(file.as_uri() + "?two")
+    page.until("byId('panel').innerText.includes('1 difference, in rings')")
+    assert "E1#0 is lost only here, at E3, in the upper run" in page.text()
+    assert page.evaluate("[...app.views[0].chosen.differs].length") == 1
+    assert page.taken_errors() == []
 
 
 @NEEDED

@@ -137,3 +137,48 @@ def test_every_property_of_an_audit_has_words() -> None:
 
 def test_kinds_are_those_of_the_schema() -> None:
     assert KINDS[-1] == "unknown"
+
+
+def test_long_times_without_events_are_gaps(tmp_path: Path) -> None:
+    rows = [row(0, number, time, "timeout") for number, time in enumerate([0, 10, 500, 505, 510, 990, 1000])]
+    run = Traces([write(tmp_path, rows, batch=3)]).run("r")
+    assert run.summary.gaps == [(10, 500), (510, 990)]
+    assert summary_answer(run)["gaps"] == [[10, 500], [510, 990]]
+
+
+def test_what_is_held_and_lost_is_counted_over_time(tmp_path: Path) -> None:
+    run = Traces([write(tmp_path, one_loss())]).run("r")
+    found = run.summary.over_time()
+    # Accepted at 100, 200 and 500, delivered at 800 to 802; the last bin has 802.
+    assert [max(each) for each in found["held"]] == [1, 1, 1]
+    assert [each[-1] for each in found["held"]] == [0, 0, 0]
+    assert sum(found["lost"]) == 1
+    bins = len(found["lost"])
+    assert found["held"][2].index(1) == int((500 - 100) / (802 - 100) * bins)
+
+
+def test_events_have_what_the_send_of_their_message_says(tmp_path: Path) -> None:
+    rows = [*one_loss(), row(1, 90, 900, "accept", 5, 0), row(0, 91, 901, "view", None, 0, destinations=(0, 1))]
+    run = Traces([write(tmp_path, rows)]).run("r")
+    found = run.summary.with_sends(run.events.between(0, 1000))
+    texts = run.events.texts.all
+    told = {
+        (KINDS[kind], int(source)): (texts[code] if code >= 0 else None, int(priority))
+        for kind, source, code, priority in zip(
+            found.kind, found.source, found.destinations, found.priority, strict=True
+        )
+    }
+    assert told["deliver", 0] == ("0,1,2", 2)
+    assert told["accept", 5][0] is None, "its send is not recorded"
+    assert told["view", -1][0] == "0,1"
+
+
+def test_a_range_is_cut_and_says_by_how_much(tmp_path: Path) -> None:
+    run = Traces([write(tmp_path, many(100), batch=70)]).run("r")
+    found, left = run.events.first_between(0, 1 << 40, 1000)
+    assert (len(found), left) == (400, 0)
+    found, left = run.events.first_between(0, 1 << 40, 50)
+    assert (len(found), left) == (50, 350)
+    assert list(found.time) == sorted(found.time)
+    found, left = run.events.first_between(100, 1100, 1000)
+    assert (len(found), left) == (40, 0)

@@ -131,6 +131,10 @@ def check_command(
     draw: Annotated[bool, option(OUTPUT, "Print the counterexample as a diagram.", "--draw/--no-draw")] = True,
     svg: Svg = None,
     write: Annotated[Path | None, option(OUTPUT, "Write the counterexample there, for `ordercast replay`.")] = None,
+    view: Annotated[
+        bool, option(OUTPUT, "Go through the counterexample in the browser, with the machines' states.", "--view")
+    ] = False,
+    page: Annotated[Path | None, option(OUTPUT, "Write that as one HTML file, which opens without a server.")] = None,
 ) -> None:
     """Search every schedule of a small group for a counterexample.
 
@@ -165,7 +169,7 @@ def check_command(
         require(liveness_goal in GOALS, f"--liveness-goal is one of {', '.join(GOALS)}, not {liveness_goal!r}")
         how["liveness_goal"] = GOALS[liveness_goal]
     search = partial(_search, max_states=max_states, reduced=not no_reduction, jobs=jobs, master=master)
-    show = partial(show_counterexample, draw=draw and not json, svg=svg, write=write)
+    show = partial(show_counterexample, draw=draw and not json, svg=svg, write=write, view=view, page=page)
     if views and not asked:
         group |= {"channel": channel} if channel is not None else {}
         group |= {"resilience": resilience} if resilience else {}

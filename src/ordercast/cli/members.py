@@ -2,7 +2,7 @@
 
 import asyncio
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import msgspec
 import typer
@@ -10,22 +10,17 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from ordercast.cli.shared.group_contacts import contact_addresses
 from ordercast.cli.shared.live_options import INSECURE, KEY_ONCE, contacts_from, telling_options
-from ordercast.live.group_members import FoundGroup, FoundMember, Presence, find_members
+from ordercast.cli.shared.top_view import PRESENCES
+from ordercast.live.group_members import FoundGroup, FoundMember, find_members
 from ordercast.live.join import keys_for
-from ordercast.live.local_groups import contacts_of, local_groups
-from ordercast.live.transport.addresses import Address, address_of, require_group_name
+from ordercast.live.transport.addresses import require_group_name
 from ordercast.model.config import require
 from ordercast.model.errors import JoinError
 from ordercast.wire.keys import keys_from_file
 
 _MAX_TIMEOUT = 3600.0
-_PRESENCES = {
-    Presence.PRESENT: ("present", "green"),
-    Presence.BLOCKED: ("blocked: it does not reach a majority", "bold red"),
-    Presence.BEHIND: ("behind: it is in an earlier view", "yellow"),
-    Presence.SILENT: ("does not answer", "bold red"),
-}
 
 
 def members_command(
@@ -52,7 +47,7 @@ def members_command(
         with telling_options():
             if key is not None:
                 keys_from_file(key)  # one that cannot be read is told before a group is looked for
-            asked = _addresses(group, contacts_from(contacts))
+            asked = contact_addresses(group, contacts_from(contacts))
             keys = keys_for(asked, key, insecure=insecure)
             found = asyncio.run(find_members(group, asked, keys, timeout))
     except JoinError as error:
@@ -66,21 +61,6 @@ def members_command(
         console.print(_table(found.members))
 
 
-def _addresses(group: str, contacts: list[str] | Literal["local"]) -> list[Address]:
-    """Raises `JoinError` if no member runs on this machine, and no address is given."""
-    if not isinstance(contacts, str):
-        return [address_of(text) for text in contacts]
-    found = contacts_of(group)
-    if not found:
-        others = local_groups()
-        running = f"groups that have some: {', '.join(others)}" if others else "no other group has any, either"
-        raise JoinError(
-            f"the group {group} has no member on this machine that this user started ({running}); "
-            "give addresses of members: --join HOST:PORT,HOST:PORT"
-        )
-    return found
-
-
 def _headline(found: FoundGroup) -> str:
     count = len(found.members)
     members = "1 member" if count == 1 else f"{count} members"
@@ -92,7 +72,7 @@ def _headline(found: FoundGroup) -> str:
 def _table(members: tuple[FoundMember, ...]) -> Table:
     table = Table("place", "name", "address", "incarnation", "", box=None, pad_edge=False, padding=(0, 3, 0, 0))
     for member in members:
-        words, colour = _PRESENCES[member.presence]
+        words, colour = PRESENCES[member.presence]
         values = str(member.place), member.name or "unknown", member.address, member.incarnation or "unknown"
         table.add_row(*map(Text, values), Text(words, colour))  # as text: [fd00::1] is no markup
     return table

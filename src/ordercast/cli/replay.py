@@ -21,6 +21,12 @@ def replay_command(
     file: Annotated[Path, typer.Argument(help="A schedule or a simulation, as `check` or `shrink` wrote it.")],
     draw: Annotated[bool, typer.Option("--draw", help="Print a space-time diagram.")] = False,
     svg: Annotated[Path | None, typer.Option(help="Write the diagram to this SVG file.")] = None,
+    view: Annotated[
+        bool, typer.Option("--view", help="Go through it in the browser, step by step, with the machines' states.")
+    ] = False,
+    page: Annotated[
+        Path | None, typer.Option(help="Write that as one HTML file, which opens without a server or a network.")
+    ] = None,
     search: Annotated[
         bool, typer.Option("--search", help="For a schedule: search within its bounds for a counterexample.")
     ] = False,
@@ -42,11 +48,12 @@ def replay_command(
     if search or sound:
         require(kind == _SCHEDULE, f"{file} is a {kind}; --search and --sound need a {_SCHEDULE}")
         require(not (draw or svg), "--search and --sound draw nothing; omit --draw and --svg")
+        require(not (view or page), "--search and --sound open no steps; omit --view and --page")
         broken = _search(file, max_states, sound=sound)
     elif kind == _SCHEDULE:
-        broken = _replay_schedule(file, draw=draw, svg=svg)
+        broken = _replay_schedule(file, draw=draw, svg=svg, view=view, page=page)
     else:
-        broken = _replay_simulation(file, draw=draw, svg=svg)
+        broken = _replay_simulation(file, draw=draw, svg=svg, view=view, page=page)
     if broken:
         raise typer.Exit(1)
 
@@ -76,7 +83,7 @@ def _search(file: Path, max_states: int, *, sound: bool) -> bool:
     return report.counterexample is not None
 
 
-def _replay_schedule(file: Path, *, draw: bool, svg: Path | None) -> bool:
+def _replay_schedule(file: Path, *, draw: bool, svg: Path | None, view: bool, page: Path | None) -> bool:
     """True if a promise is broken."""
     from rich.console import Console
 
@@ -106,6 +113,11 @@ def _replay_schedule(file: Path, *, draw: bool, svg: Path | None) -> bool:
         rows = rows_of(space, outcome.shown())
         names = names_of_messages(space)
         show_diagram(rows, space.size, console if draw else None, svg, names=names, steps=True)
+    if view or page is not None:
+        from ordercast.cli.shared.stories import Told, show_story
+
+        told = Told(file.stem, schedule.about, schedule.notes)
+        show_story(schedule.scenario, schedule.schedule, told, view=view, page=page)
     return bool(outcome.sentence)
 
 
@@ -132,7 +144,7 @@ def _print_steps(console: "Console", space: "StateSpace", outcome: "Outcome") ->
     console.print(table)
 
 
-def _replay_simulation(file: Path, *, draw: bool, svg: Path | None) -> bool:
+def _replay_simulation(file: Path, *, draw: bool, svg: Path | None, view: bool, page: Path | None) -> bool:
     """True if the run fails."""
     from rich.console import Console
 
@@ -154,4 +166,9 @@ def _replay_simulation(file: Path, *, draw: bool, svg: Path | None) -> bool:
         console.print(f"the file expects: {recorded.failure}", style="yellow", soft_wrap=True, markup=False)
     if draw or svg:
         draw_run(found.rows, recorded.config.group.nodes, console if draw else None, svg)
+    if view or page is not None:
+        from ordercast.cli.shared.stories import show_rows
+
+        columns = {"protocol": recorded.config.protocol, "nodes": recorded.config.group.nodes, "complete": False}
+        show_rows(found.rows, file.stem, columns, view=view, page=page)
     return bool(found.failures)

@@ -7,12 +7,19 @@ import typer
 
 from ordercast.cli.shared.spark_session import pipeline_extra
 
+_EVENTS = 20_000
+"""The first events of a run that its page has."""
+
 
 def report_command(
     folder: Annotated[Path, typer.Argument(help="The folder that `ordercast evaluate` wrote.")],
     verdict: Annotated[
         list[Path] | None, typer.Option(help="A file that `ordercast audit --json` wrote, repeatable.")
     ] = None,
+    runs: Annotated[
+        bool,
+        typer.Option("--runs", help="Run the first run of each measured point again, as a page that its point opens."),
+    ] = False,
 ) -> None:
     """Build the report page of an evaluation from its stored results.
 
@@ -22,5 +29,24 @@ def report_command(
 
     with pipeline_extra():
         from ordercast.report import build
-    page = build(folder, verdict or [])
+    page = build(folder, verdict or [], make_page=_page_of_run if runs else None)
     Console().print(f"The page is {page}", soft_wrap=True, markup=False, highlight=False)
+
+
+def _page_of_run(config: str) -> bytes:
+    """Simulates a run, and makes the viewer's page of it."""
+    from tempfile import TemporaryDirectory
+
+    from msgspec.structs import replace
+
+    from ordercast.cli.shared.viewing import viewer_packages
+    from ordercast.model.runs import RunConfig, TraceDetail
+    from ordercast.simulator import simulate
+
+    with viewer_packages():
+        from ordercast.viewer.export import Range, exported
+        from ordercast.viewer.traces import Traces
+    with TemporaryDirectory() as folder:
+        simulate(replace(RunConfig.from_json(config), record=TraceDetail.ALL), Path(folder))
+        traces = Traces([Path(folder)])
+        return exported(traces, list(traces.runs), Range(most=_EVENTS)).page

@@ -129,7 +129,8 @@ def _series(curve: Curve, rows: Mapping[str, MeasuredRun]) -> Series:
         incomplete = 0 if curve.may_be_incomplete else sum(not row["complete"] for row in whole)
         value = None if estimate is None else estimate.value
         stalled = sum(bool(row["stalled"]) for row in whole)
-        points.append(Point(spot.x, value, estimate, len(found), incomplete, stalled, len(found) - len(whole)))
+        counts = {"runs": len(found), "incomplete": incomplete, "stalled": stalled, "failed": len(found) - len(whole)}
+        points.append(Point(spot.x, value, estimate, **counts, config=spot.configs[0].to_json()))
     return Series(curve.name, curve.label, Role.MEASURED, tuple(points))
 
 

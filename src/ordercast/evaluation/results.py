@@ -59,6 +59,8 @@ class Point(msgspec.Struct, frozen=True):
     """Runs that stalled: no progress although timers fired."""
     failed: int = 0
     """Runs that raised an error."""
+    config: str = ""
+    """Of a measured point: the configuration of its first run, enough to run it again."""
 
 
 class Series(msgspec.Struct, frozen=True):

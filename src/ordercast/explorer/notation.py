@@ -92,9 +92,9 @@ def format_effects(space: StateSpace, executed: ExecutedStep) -> list[str]:
             case Send():
                 effects.append(f"transmits {format_transmission(next(sent))}")
             case Reached(level=level, packet=packet):
-                effects.append(f"{_LEVELS[level]} {_name(space, packet)}")
+                effects.append(f"{_LEVELS[level]} {item_name(space, packet)}")
             case Deliver(packet=packet):
-                effects.append(f"delivers {_name(space, packet)}")
+                effects.append(f"delivers {item_name(space, packet)}")
             case Discard(unit=unit, why=why):
                 effects.append(f"discards {unit_name(unit)} ({why})")
             case Stopped(why=why):
@@ -114,7 +114,7 @@ def format_effects(space: StateSpace, executed: ExecutedStep) -> list[str]:
     return effects
 
 
-def _name(space: StateSpace, packet: Packet) -> str:
+def item_name(space: StateSpace, packet: Packet) -> str:
     """The name of a packet in the script, whatever it carries now."""
     item = next(
         (item for item in space.scenario.items if (item.source, item.first) == (packet.source, packet.first)), None

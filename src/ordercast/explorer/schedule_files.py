@@ -12,6 +12,9 @@
     sentence = "a{2} of E1 is never accepted at E2: …"
     live = true                    # broken by the fair continuation of the schedule
 
+    [notes]                        # for people who go through it step by step, by the number of the step
+    2 = "E2 does not receive a, and nothing will tell it."
+
     [search]
     eager = false                  # the search that found it checked liveness in every state
     begins = 0                     # the number of first steps that were given to that search
@@ -34,7 +37,7 @@ error names the file and the line.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +76,8 @@ class ScheduleFile:
     """True if the search that found it checked liveness in every state; see `Search`."""
     begins: int = 0
     """The number of first steps that were given to that search."""
+    notes: Mapping[int, str] = field(default_factory=dict)
+    """What is said about some steps to people who go through them, by the number of the step, from 1."""
 
     def given(self) -> tuple[str, ...]:
         """These steps."""
@@ -134,6 +139,7 @@ class _File(ConfigValue, frozen=True, kw_only=True):
     promise: _Promise = _Promise()
     expected: _Expected | None = None
     search: _Search = _Search()
+    notes: dict[str, str] = msgspec.field(default_factory=dict)
 
 
 # --- reading ---
@@ -186,7 +192,14 @@ def schedule_of(document: Mapping[str, Any]) -> ScheduleFile:
         live=expected.live,
         eager=content.search.eager,
         begins=content.search.begins,
+        notes=_notes(content.notes),
     )
+
+
+def _notes(content: Mapping[str, str]) -> dict[int, str]:
+    for number in content:
+        require(number.isdecimal() and int(number) > 0, f"`notes.{number}`: a note is for a step, by its number from 1")
+    return {int(number): content[number] for number in sorted(content, key=int)}
 
 
 def _promise(content: _Promise) -> Promise:
@@ -222,6 +235,7 @@ def schedule_text(file: ScheduleFile) -> str:
     lines += list_lines("schedule", file.schedule)
     if file.sentence:
         lines += table_lines("expected", {"sentence": file.sentence, "live": file.live}, {"live": False})
+    lines += table_lines("notes", {str(number): note for number, note in file.notes.items()}, {})
     lines += table_lines("search", {"eager": file.eager, "begins": file.begins}, {"eager": False, "begins": 0})
     words = [format_script(script) for script in asked.scripts]
     named = {"protocol": protocol, "rules": rules, "channel": asked.channel, "scripts": words}

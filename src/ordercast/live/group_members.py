@@ -23,6 +23,7 @@ from ordercast.model.errors import ConfigError, JoinError
 from ordercast.protocols.membership.units import Find, Found
 from ordercast.wire.codec import Codec, Malformed
 from ordercast.wire.datagram import HANDSHAKE, UNKNOWN, Rejection, pack_records, unpack_records
+from ordercast.wire.inspection import INSPECTION, Inspect, Inspected
 from ordercast.wire.keys import GroupKeys
 from ordercast.wire.outside import Outside
 from ordercast.wire.seal import seal_for
@@ -81,12 +82,29 @@ async def find_members(group: str, contacts: Sequence[Address], keys: GroupKeys 
         question.close()
 
 
+async def inspect_members(
+    group: str, contacts: Sequence[Address], keys: GroupKeys | None, timeout: float
+) -> tuple[FoundGroup, dict[int, Inspected]]:
+    """The same, and how each member of the latest view is, by place: those that answer, and know the question."""
+    require_one_network({str(address): address for address in contacts})
+    question = _Question(group, contacts, keys, inspects=True)
+    try:
+        found = await question.answered(timeout)
+        return found, question.inspected()
+    finally:
+        question.close()
+
+
 class _Question:
     """Asks again and again, each time under a new number, and collects answers. Used inside one event loop."""
 
-    def __init__(self, group: str, contacts: Sequence[Address], keys: GroupKeys | None) -> None:
-        self._group, self._contacts = group, contacts
-        self._seal, self._codec = seal_for(group, keys), Codec("spo", (Outside,))
+    def __init__(
+        self, group: str, contacts: Sequence[Address], keys: GroupKeys | None, *, inspects: bool = False
+    ) -> None:
+        """`inspects`: members are asked how they are, too."""
+        self._group, self._contacts, self._inspects = group, contacts, inspects
+        self._inspected: dict[tuple[int, int], Inspected] = {}  # by view and place
+        self._seal, self._codec = seal_for(group, keys), Codec("spo", (*INSPECTION, Outside))
         own = open_socket(Address(_any_host(contacts[0]), 0))
         self._port = own.getsockname()[1]
         loopback = contacts[0].is_loopback()
@@ -121,11 +139,22 @@ class _Question:
             raise JoinError(self._why_not(timeout))
         return self._found(self._latest)
 
+    def inspected(self) -> dict[int, Inspected]:
+        """How members of the latest view are, by place."""
+        assert self._latest is not None, "there is an answer"
+        view = self._latest.view
+        return {place: found for (number, place), found in self._inspected.items() if number == view}
+
     def _missing(self) -> list[Address]:
         """Those that have not answered: of the latest view that is known, or the contacts."""
         if self._latest is None:
             return list(self._contacts)
-        return [address for address in map(address_of, self._latest.addresses) if address not in self._answers]
+        addresses, view = map(address_of, self._latest.addresses), self._latest.view
+        return [
+            address
+            for place, address in enumerate(addresses)
+            if address not in self._answers or (self._inspects and (view, place) not in self._inspected)
+        ]
 
     def _ask(self, address: Address) -> None:
         try:
@@ -135,9 +164,13 @@ class _Question:
             return
         self._nonce += 1
         find = Find(self._group, _NAME, self._incarnation, self._nonce)
-        body = pack_records([self._codec.encode(Outside(str(own), find))])
-        counter, self._counter = self._counter, self._counter + 1
-        self._endpoint.send(self._seal.seal(HANDSHAKE, UNKNOWN, self._incarnation, counter, body), address)
+        questions: list[Outside | Inspect] = [Outside(str(own), find)]
+        if self._inspects:
+            questions.append(Inspect(str(own), self._group, self._incarnation, self._nonce))
+        for question in questions:  # each in a datagram of its own: members of other versions know only the first
+            body = pack_records([self._codec.encode(question)])
+            counter, self._counter = self._counter, self._counter + 1
+            self._endpoint.send(self._seal.seal(HANDSHAKE, UNKNOWN, self._incarnation, counter, body), address)
 
     def _receive(self, data: bytes | memoryview) -> None:
         datagram = self._seal.open(data)
@@ -150,13 +183,25 @@ class _Question:
                 message = self._codec.decode(record)
             except Malformed:
                 continue
-            if isinstance(message, Outside) and isinstance(message.unit, Found) and self._is_answer(message.unit):
+            if isinstance(message, Inspected):
+                if self._is_mine(message):
+                    self._inspected[message.view, message.place] = message
+                    self._finish()
+            elif isinstance(message, Outside) and isinstance(message.unit, Found) and self._is_answer(message.unit):
                 self._take(message.unit)
+
+    def _is_mine(self, unit: Found | Inspected) -> bool:
+        """It answers a question of this process."""
+        return unit.incarnation == self._incarnation and self._first_nonce < unit.nonce <= self._nonce
+
+    def _finish(self) -> None:
+        if self._latest is not None and not self._missing():
+            self._complete.set()
 
     def _is_answer(self, unit: Found) -> bool:
         return (
-            (unit.group, unit.name, unit.incarnation) == (self._group, _NAME, self._incarnation)
-            and self._first_nonce < unit.nonce <= self._nonce
+            (unit.group, unit.name) == (self._group, _NAME)
+            and self._is_mine(unit)
             and is_valid_outside(unit)
             and unit.member.is_well_formed()
             and all(map(_is_address, unit.addresses))
@@ -172,8 +217,7 @@ class _Question:
             self._latest = unit
             for address in self._missing():
                 self._ask(address)
-        if not self._missing():
-            self._complete.set()
+        self._finish()
 
     def _found(self, latest: Found) -> FoundGroup:
         members = tuple(self._member(place, address_of(text), latest) for place, text in enumerate(latest.addresses))

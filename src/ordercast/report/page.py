@@ -1,8 +1,9 @@
 """The report: a self-contained HTML page."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +11,12 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescap
 
 from ordercast.evaluation.results import SUMMARY, Evaluation, Point, Result, Role, Series, load
 from ordercast.model.errors import ConfigError, reason_of
-from ordercast.report.plots import inline_svg, save
+from ordercast.report.plots import inline_svg, save, spots
 
 PAGE = "report.html"
 _NOTHING = 1e-6  # of a value: an interval this narrow is rounding
 PLOTS = "plots"
+RUNS = "runs"
 _PROTOCOLS = {
     "spo": "SPO: any subset, each sender's order",
     "st": "ST: any subset, one order for all common destinations",
@@ -40,13 +42,24 @@ class TableColumn:
     cells: tuple[str, ...]
 
 
-def build(folder: Path, verdicts: Sequence[Path] = (), *, plots: bool = True) -> Path:
-    """Builds the page, and plots, from the results in a folder and the verdicts of audits; returns its path."""
+MakePage = Callable[[str], bytes]
+"""Makes the page of a run, of its configuration."""
+
+
+def build(
+    folder: Path, verdicts: Sequence[Path] = (), *, plots: bool = True, make_page: MakePage | None = None
+) -> Path:
+    """Builds the page, and plots, from the results in a folder and the verdicts of audits; returns its path.
+
+    `make_page`: for each measured point, its first run becomes a page that the point links to.
+    """
     evaluation = load(folder / SUMMARY, Evaluation)
     found = [load(path, Result) for name in evaluation.experiments if (path := folder / f"{name}.json").exists()]
     missing = [name for name in evaluation.experiments if name not in {result.name for result in found}]
-    page = render(evaluation, found, missing, {str(path): read_verdict(path) for path in verdicts})
+    said = {str(path): read_verdict(path) for path in verdicts}
     try:
+        linked = {} if make_page is None else _write_runs(folder, found, make_page)
+        page = render(evaluation, found, missing, said, linked)
         (folder / PAGE).write_text(page, encoding="utf-8")
         if plots:
             (folder / PLOTS).mkdir(exist_ok=True)
@@ -59,10 +72,28 @@ def build(folder: Path, verdicts: Sequence[Path] = (), *, plots: bool = True) ->
     return folder / PAGE
 
 
+def _write_runs(folder: Path, results: Sequence[Result], make_page: MakePage) -> dict[str, str]:
+    """The first run of each measured point as a page; by its configuration, where the page is."""
+    (folder / RUNS).mkdir(exist_ok=True)
+    linked: dict[str, str] = {}
+    for result in results:
+        for series in result.measured():
+            for point in series.points:
+                if point.config and point.config not in linked:
+                    name = f"{result.name}-{series.name}-{point.x:g}.html"
+                    (folder / RUNS / name).write_bytes(make_page(point.config))
+                    linked[point.config] = f"{RUNS}/{name}"
+    return linked
+
+
 def render(
-    evaluation: Evaluation, results: Sequence[Result], missing: Sequence[str], verdicts: Mapping[str, Mapping[str, Any]]
+    evaluation: Evaluation,
+    results: Sequence[Result],
+    missing: Sequence[str],
+    verdicts: Mapping[str, Mapping[str, Any]],
+    linked: Mapping[str, str] | None = None,
 ) -> str:
-    """The page as text."""
+    """The page as text. `linked`: pages of runs, by their configurations."""
     environment = Environment(
         loader=PackageLoader("ordercast.report", "."),
         autoescape=select_autoescape(["html"]),
@@ -72,9 +103,10 @@ def render(
     )
     groups: dict[str, list[dict[str, object]]] = {}
     for result in results:
-        groups.setdefault(_PROTOCOLS.get(result.protocol, result.protocol), []).append(_section(result))
+        groups.setdefault(_PROTOCOLS.get(result.protocol, result.protocol), []).append(_section(result, linked or {}))
     return environment.get_template("page.html").render(
         evaluation=evaluation,
+        script=(files("ordercast.report") / "plots.js").read_text(encoding="utf-8"),
         groups=groups,
         results=results,
         missing=missing,
@@ -98,11 +130,46 @@ def read_verdict(path: Path) -> Mapping[str, Any]:
         return dict(document)
 
 
-def _section(result: Result) -> dict[str, object]:
+def _plot_data(result: Result, linked: Mapping[str, str]) -> dict[str, object]:
+    """What the page's script needs of a plot: where its points are, what they are worth, and their runs."""
+    labels = {series.name: series.label for series in result.series}
+    roles = {series.name: _ROLES[series.role] for series in result.series}
+    points = [
+        {
+            "series": spot.series,
+            "left": round(spot.left, 5),
+            "top": round(spot.top, 5),
+            "x": f"{spot.point.x:g}",
+            "y": _cell(spot.point),
+            "runs": spot.point.runs,
+            "config": spot.point.config,
+            "page": linked.get(spot.point.config, ""),
+        }
+        for spot in spots(result)
+    ]
+    series = [{"name": name, "label": label, "role": roles[name]} for name, label in labels.items()]
+    return {
+        "name": result.name,
+        "x": result.x.label,
+        "y": result.y.label,
+        "unit": result.y.unit,
+        "series": series,
+        "points": points,
+    }
+
+
+def _embedded(data: object) -> str:
+    """JSON that may stand within a script element: nothing in it can end the element."""
+    text = json.dumps(data, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _section(result: Result, linked: Mapping[str, str]) -> dict[str, object]:
     places = sorted({point.x for series in result.series for point in series.points})
     return {
         "result": result,
         "svg": inline_svg(result),
+        "data": _embedded(_plot_data(result, linked)),
         "places": [f"{x:g}" for x in places],
         "columns": [_column(series, places) for series in result.series],
         "troubles": _troubles(result),

@@ -7,7 +7,8 @@ that it follows light and dark mode.
 
 import io
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from html import escape
 from pathlib import Path
 from textwrap import wrap
@@ -55,12 +56,45 @@ def draw(result: Result) -> Figure:
         _scale(axes, result)
         ends = []
         for series, look in _looks(result):
-            last = _draw_series(axes, series, look)
+            with _grouped(axes, series):
+                last = _draw_series(axes, series, look)
             if last is not None:
                 ends.append((last, series, look))
         _describe(axes, result)
         _name_at_ends(axes, ends)
     return figure
+
+
+@contextmanager
+def _grouped(axes: Axes, series: Series) -> Iterator[None]:
+    """What is drawn meanwhile is of this series: in the SVG it is found by a name that begins with the series'."""
+    before = set(axes.get_children())
+    yield
+    for place, artist in enumerate(each for each in axes.get_children() if each not in before):
+        artist.set_gid(f"series-{series.name}-{place}")
+
+
+class Spot(NamedTuple):
+    """Where a point is in the picture: shares of its width and of its height, from the left and from the top."""
+
+    series: str
+    point: Point
+    left: float
+    top: float
+
+
+def spots(result: Result) -> list[Spot]:
+    """The places of all points that have a value."""
+    figure = draw(result)
+    axes = figure.axes[0]
+    to_figure = axes.transData + figure.transFigure.inverted()
+    found = []
+    for series in result.series:
+        for point in series.points:
+            if point.y is not None and (point.y > 0 or not result.y.log):
+                left, up = to_figure.transform((point.x, point.y))
+                found.append(Spot(series.name, point, float(left), 1 - float(up)))
+    return found
 
 
 class Look(NamedTuple):
@@ -156,7 +190,7 @@ def _name_at_ends(axes: Axes, ends: Sequence[tuple[tuple[float, float], Series, 
     places = spread_out([float(to_axes.transform(end[0])[1]) for end in ordered], heights)
     for (_, series, look), lines, up in zip(ordered, names, places, strict=True):
         _sample(axes, series, look, up)
-        axes.text(
+        name = axes.text(
             1.105,
             up,
             "\n".join(lines),
@@ -167,6 +201,7 @@ def _name_at_ends(axes: Axes, ends: Sequence[tuple[tuple[float, float], Series, 
             linespacing=1.15,
             fontweight="bold" if series.role is Role.MEASURED else "normal",
         )
+        name.set_gid(f"name-{series.name}")
 
 
 def _sample(axes: Axes, series: Series, look: Look, up: float) -> None:

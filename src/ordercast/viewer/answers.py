@@ -1,6 +1,7 @@
 """The answers to the page's requests, as JSON values or bytes; what is asked arrives as words of an address."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from ordercast.model.errors import ConfigError
@@ -12,6 +13,8 @@ from ordercast.viewer.traces import Traces, ViewedRun
 
 Query = Mapping[str, str]
 _REACH = 200
+MOST_IN_RANGE = 50_000
+"""Events of a range that are sent at once."""
 
 
 def run_answer(run: ViewedRun) -> dict[str, Any]:
@@ -23,7 +26,7 @@ def summary_answer(run: ViewedRun) -> dict[str, Any]:
     """Marks, totals and latencies of the whole run; empty if it is too long."""
     summary = run.summary
     if not summary.possible:
-        return {"possible": False, "marks": [], "unmarked": 0, "latencies": {}, "edges": [], "totals": {}}
+        return {"possible": False, "marks": [], "unmarked": 0, "latencies": {}, "edges": [], "totals": {}, "gaps": []}
     marks, texts, origin = summary.marks, run.events.texts.all, run.events.origin
     shown = min(len(marks), MOST_MARKS)
 
@@ -48,6 +51,8 @@ def summary_answer(run: ViewedRun) -> dict[str, Any]:
         "latencies": summary.latencies(),
         "edges": histogram_edges(),
         "totals": summary.totals(),
+        "gaps": [[begin - origin, end - origin] for begin, end in summary.gaps],
+        **summary.over_time(),
     }
 
 
@@ -70,7 +75,18 @@ def _tile(traces: Traces, query: Query) -> bytes:
     run = _run(traces, query)
     exponent, index = _number(query, "exponent", 0, 62), _number(query, "index", 0, 1 << 62)
     tile = tile_of(run.events, run.nodes, exponent, index, run.margin)
+    if query.get("sends") == "1" and tile.events is not None and run.summary.possible:
+        tile = replace(tile, events=run.summary.with_sends(tile.events))
     return encoded_tile(tile, run.events.texts, run.events.origin)
+
+
+def _events(traces: Traces, query: Query) -> bytes:
+    """All events of a range; `cut`: how many of them are not sent."""
+    run = _run(traces, query)
+    origin, lowest = run.events.origin, -(1 << 62)
+    begin, end = (origin + _number(query, name, lowest) for name in ("begin", "end"))
+    found, left = run.events.first_between(begin, end, MOST_IN_RANGE)
+    return encoded_events(found, run.events.texts, origin, {"cut": left})
 
 
 def _message(traces: Traces, query: Query) -> bytes:
@@ -106,6 +122,7 @@ ANSWERS: dict[str, Callable[[Traces, Query], dict[str, Any] | bytes]] = {
     "summary": lambda traces, query: summary_answer(_run(traces, query)),
     "grown": _grown,
     "tile": _tile,
+    "events": _events,
     "message": _message,
     "order": _order,
     "find": _find,

@@ -78,6 +78,8 @@ def _embedded(run: ViewedRun, chosen: Range) -> tuple[dict[str, Any], int]:
     before = [0] * run.nodes
     if run.summary.possible and len(events):
         before = [int(np.searchsorted(order.time, events.time[0])) for order in run.summary.orders]
+    if run.summary.possible:
+        events = run.summary.with_sends(events)
     table = encoded_events(events, run.events.texts, origin)
     delivered = int(np.count_nonzero(events.kind == CODES["deliver"]))
     return {

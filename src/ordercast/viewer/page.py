@@ -8,7 +8,10 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-SCRIPTS = ("data.js", "draw.js", "svg.js", "view.js", "ask.js", "app.js")
+SCRIPTS = (
+    *("data.js", "clock.js", "draw.js", "svg.js", "perfetto.js", "view.js"),
+    *("ask.js", "story.js", "charts.js", "compare.js", "app.js"),
+)
 """In the order in which they are run."""
 
 

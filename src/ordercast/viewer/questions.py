@@ -1,6 +1,6 @@
 """What the page asks of a run besides tiles: a message, members' orders, latencies, the next event of a kind."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -17,11 +17,19 @@ MOST_MARKS = 5_000
 """Rare events, such as stops and views, that are sent with the summary."""
 MOST_ROWS = 20_000
 """Rows of one message that are sent."""
+MOST_GAPS = 60
+"""Times in which nothing happens that the page may leave out."""
+_GAP_SHARE = 50  # a gap is at least this part of a run
+OVER_TIME = 120
+"""Bins of what is shown over time."""
+MOST_CURVES = 64
+"""Nodes whose logs are shown over time."""
 LEVELS = (EventKind.ACCEPT, EventKind.PREACK, EventKind.ACK, EventKind.DELIVER)
 RARE = (
     *(EventKind.STOP, EventKind.RESUME, EventKind.VIEW, EventKind.LEAVE, EventKind.EXCLUDE, EventKind.BLOCK),
     *(EventKind.UNBLOCK, EventKind.STATE, EventKind.CRASH, EventKind.ABORT),
 )
+_HELD = (EventKind.ACCEPT, EventKind.DELIVER)
 _NOT_OF_A_MESSAGE = tuple(CODES[kind.value] for kind in (EventKind.VIEW, EventKind.STATE, EventKind.EXCLUDE))
 _EDGES = np.array([0, *(round(10 ** (power / 4)) for power in range(8, 49))], dtype=np.int64)
 """Edges of the histogram in nanoseconds: four bins for each power of ten, from 100 ns to 1000 s."""
@@ -59,6 +67,56 @@ class Summary:
             losses.append(events.take(_of_kinds(events, (EventKind.LOSE,))))
         return joined(rare), joined(sends), joined(levels), joined(losses)
 
+    @cached_property
+    def _sent(self) -> tuple[Ints, npt.NDArray[np.intp]]:
+        """The numbers of all messages that were sent, sorted, and where their sends are."""
+        keys = _keys(self._parts[1])
+        order = np.argsort(keys, kind="stable")
+        return keys[order], order
+
+    @cached_property
+    def gaps(self) -> list[tuple[int, int]]:
+        """The longest times in which nothing happens, in order: from an event until the next one."""
+        found = [self._run.narrow(place)[0] for place in range(len(self._run.groups))]
+        if not found:
+            return []
+        times = np.sort(np.concatenate(found))
+        lengths = np.diff(times)
+        first, last = self._run.times
+        long = np.nonzero(lengths > (last - first) // _GAP_SHARE)[0]
+        long = np.sort(long[np.argsort(-lengths[long], kind="stable")][:MOST_GAPS])
+        return [(int(times[at]), int(times[at + 1])) for at in long]
+
+    def over_time(self) -> dict[str, Any]:
+        """At the end of each bin, how much each node had accepted and not delivered; in each bin, how much was lost."""
+        _, _, levels, losses = self._parts
+        first, last = self._run.times
+        edges = np.linspace(first, last, OVER_TIME + 1)
+        edges[-1] += 1
+        held = []
+        for node in range(min(self._nodes, MOST_CURVES)):
+            own = levels.take(levels.node == node)
+            counts = [np.histogram(own.time[own.kind == CODES[kind]], edges)[0] for kind in _HELD]
+            held.append(np.maximum(np.cumsum(counts[0] - counts[1]), 0).tolist())
+        return {"held": held, "lost": np.histogram(losses.time, edges)[0].tolist()}
+
+    def with_sends(self, events: Events) -> Events:
+        """The same events; those that name a message have its destinations and its priority, as its send says."""
+        _, sends, _, _ = self._parts
+        if not len(sends) or not len(events):
+            return events
+        keys, order = self._sent
+        wanted = _keys(events)
+        place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+        names = (events.source >= 0) & (events.seq >= 0) & ~np.isin(events.kind, _NOT_OF_A_MESSAGE)
+        known = names & (keys[place] == wanted)
+        bare = known & (events.destinations == NONE)
+        return replace(
+            events,
+            destinations=np.where(bare, sends.destinations[order][place], events.destinations),
+            priority=np.where(known, sends.priority[order][place], events.priority),
+        )
+
     @property
     def marks(self) -> Events:
         """The rare events: stops, views, crashes."""
@@ -79,9 +137,8 @@ class Summary:
     def latencies(self) -> dict[str, dict[str, Any]]:
         """For each level: counts in the bins of `histogram_edges`, and percentiles, from the send to it."""
         _, sends, levels, _ = self._parts
-        keys = _keys(sends)
-        order = np.argsort(keys, kind="stable")
-        keys, times = keys[order], sends.time[order]
+        keys, order = self._sent
+        times = sends.time[order]
         found: dict[str, dict[str, Any]] = {}
         for kind in LEVELS:
             reached = levels.take(levels.kind == CODES[kind])

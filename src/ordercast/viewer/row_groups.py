@@ -118,6 +118,19 @@ class RunEvents:
         """All events from a time, inclusive, until another, exclusive."""
         return joined([self.full(place).between(begin, end) for place in self.places(begin, end)])
 
+    def first_between(self, begin: int, end: int, most: int) -> tuple[Events, int]:
+        """The first events of a span, and about how many more there are; row groups behind them are not read."""
+        found: list[Events] = []
+        places = sorted(self.places(begin, end), key=lambda place: self.groups[place].times)
+        for read, place in enumerate(places):
+            found.append(self.full(place).between(begin, end))
+            later = self.groups[places[read + 1]].times[0] if read + 1 < len(places) else end
+            known = joined(found)
+            if len(known.between(begin, later)) >= most:
+                return known.take(slice(0, most)), len(known) - most + self.rows_at(places[read + 1 :])
+        known = joined(found)
+        return known.take(slice(0, most)), max(0, len(known) - most)
+
     def having(self, seq: int) -> list[int]:
         """The row groups that may name a message of this number."""
         found = enumerate(self.groups)

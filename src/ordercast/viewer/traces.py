@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import zip_longest
 from pathlib import Path
@@ -35,6 +35,8 @@ from ordercast.viewer.tiles import flight_margin
 MOST_LISTED = 1_000
 """Runs that the page lists; others are opened by their names."""
 MOST_NODES = 30_000
+_RELAYED = {"st", "to", "prito", "prio"}
+"""Live groups of these have one channel: a member passes on what the others send."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,8 @@ class ViewedRun:
     name: str
     rows: tuple[RunRow, ...]
     events: RunEvents
+    story: Mapping[str, Any] | None = None
+    """Of a run that a schedule made: see `Traces.tell`."""
 
     @cached_property
     def summary(self) -> Summary:
@@ -96,6 +100,8 @@ class ViewedRun:
             "recorded": recorded or None,
             "one_clock": all(has_one_clock(each) for each in self.rows),
             "summarised": self.summary.possible,
+            "role": _role(row),
+            **(self.story or {}),
         }
 
 
@@ -103,7 +109,7 @@ class Traces:
     """The runs of some folders. Raises `TraceError` if they cannot be read."""
 
     def __init__(self, folders: Sequence[Path]) -> None:
-        self.folders = tuple(folders)
+        self.folders: tuple[Path, ...] = tuple(folders)
         self.runs: dict[str, ViewedRun] = {}
         self._known: set[Path] = set()
         self._lock = Lock()
@@ -147,6 +153,10 @@ class Traces:
                                 new += groups if run is found else []
             return found, min((group.times[0] for group in new), default=None)
 
+    def tell(self, key: str, story: Mapping[str, Any]) -> None:
+        """Gives a run its story: `story` for the panel, `step`, the nanoseconds of one, and `labels` of messages."""
+        self.runs[key] = replace(self.run(key), story=story)
+
     def run(self, key: str) -> ViewedRun:
         """A run by its key."""
         require_run(self.runs, key)
@@ -173,6 +183,19 @@ def _ended(rows: Sequence[RunRow]) -> str:
     if all(row.get(COMPLETE) for row in rows):
         return "complete"
     return "stalled" if any(row.get(STALLED) for row in rows) else "incomplete"
+
+
+def _role(row: RunRow) -> dict[str, Any] | None:
+    """What one member does for all others: at first this node, and in each view the first member."""
+    try:
+        config = json.loads(row.get(CONFIG) or "{}")
+        if row[PROTOCOL] == "sequencer":
+            return {"what": "sequencer", "node": int(config["group"]["sequencer"]["node"])}
+        if "live" in config and row[PROTOCOL] in _RELAYED and not config["live"].get("relay"):
+            return {"what": "relay", "node": 0}
+    except (KeyError, TypeError, ValueError, AttributeError):
+        pass
+    return None
 
 
 def _rules(row: RunRow) -> str | None:

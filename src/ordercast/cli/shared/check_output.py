@@ -31,6 +31,8 @@ def show_counterexample(
     draw: bool,
     svg: Path | None,
     write: Path | None,
+    view: bool,
+    page: Path | None,
 ) -> None:
     """Draws the counterexample and writes it to files, if there is one; exits with its status."""
     from ordercast.explorer.schedule_files import ScheduleFile, write_schedule
@@ -41,8 +43,14 @@ def show_counterexample(
             file = ScheduleFile(scenario=scenario, schedule=found.schedule, sentence=found.sentence, live=found.live)
             write_schedule(write, file)
         _draw(scenario, found.schedule, console if draw else None, svg)
-    elif svg is not None or write is not None:
-        typer.echo("ordercast: no counterexample was found, so --svg and --write have no effect", err=True)
+        if view or page is not None:
+            from ordercast.cli.shared.stories import Told, show_story
+
+            show_story(scenario, found.schedule, Told("counterexample", found.sentence), view=view, page=page)
+    elif view or any(path is not None for path in (svg, write, page)):
+        typer.echo(
+            "ordercast: no counterexample was found, so --svg, --write, --view and --page have no effect", err=True
+        )
     raise typer.Exit(0 if found is None else 1)
 
 

@@ -32,9 +32,10 @@ def status(now: Stats, before: Stats | None = None) -> Group:
         f"{now.recoveries:,} recoveries"
     )
     counters = (
-        f"sent {now.messages_sent:,}, pending {_bytes(now.pending_bytes)}, unread {_bytes(now.unread_bytes)}, "
+        f"sent {now.messages_sent:,}, pending {readable_bytes(now.pending_bytes)}, "
+        f"unread {readable_bytes(now.unread_bytes)}, "
         f"{held:,} packets held; {losses}; "
-        f"received {_bytes(now.bytes_received)}, sent {_bytes(now.bytes_sent)}; {dropped:,} dropped"
+        f"received {readable_bytes(now.bytes_received)}, sent {readable_bytes(now.bytes_sent)}; {dropped:,} dropped"
     )
     return Group(table, Text(counters, style="dim"))
 
@@ -66,7 +67,8 @@ class StatusView:
             await asyncio.sleep(_EVERY)
 
 
-def _bytes(count: int) -> str:
+def readable_bytes(count: int) -> str:
+    """With a unit."""
     size = float(count)
     for unit in ("B", "KiB", "MiB"):
         if size < 1024:

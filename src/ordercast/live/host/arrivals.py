@@ -31,6 +31,7 @@ from ordercast.wire.control import (
     PartialsRequest,
     Stage,
 )
+from ordercast.wire.inspection import Inspect, Inspected
 
 if TYPE_CHECKING:
     from ordercast.live.host.durable.member_log import MemberLog
@@ -50,6 +51,9 @@ class ArrivalsOwner(Protocol):
 
     def give_up(self, why: str) -> None:
         """Aborts the group, for all members."""
+
+    def inspected(self, question: Inspect) -> Inspected | None:
+        """How this member is; None: it is not in the group."""
 
     def told_of_group(self, unit: Found) -> None:
         """A member of a group of this name says, unasked, that it is running."""
@@ -72,12 +76,14 @@ class Arrivals:
         partials: PartialsExchange,
         flow: FlowControl,
         failure_timeout: int,
+        pause_timeout: int,
     ) -> None:
         self._owner, self._transport, self._inbox, self._counts = owner, transport, inbox, counts
         self._leaving, self._partials, self._flow = leaving, partials, flow
         self.detection = FailureDetection(
             transport,
             failure_timeout,
+            pause_timeout,
             stage=lambda: self.session.machine.closing.stage,
             suspect=owner.suspect,
             unheard=owner.unheard,
@@ -170,6 +176,12 @@ class Arrivals:
             self._transport.send_outside(refusal, address)
         else:
             self._host.change(ReceiveOutside(unit, address))
+
+    def inspect_received(self, question: Inspect) -> None:
+        """One that watches the group asks how this member is."""
+        answer = self._owner.inspected(question) if question.group == self._owner.group else None
+        if answer is not None:
+            self._transport.send_inspected(answer, question.address)
 
     def other_view_received(self, place: int) -> None:
         """A member of the view before has not heard of the current one."""

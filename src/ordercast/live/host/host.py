@@ -17,6 +17,7 @@ from ordercast.live.host.batching import TO_ALL, Outbox, OutgoingBatch
 from ordercast.live.host.congestion import MAX_BYTES_IN_FLIGHT, FlightWindow
 from ordercast.live.host.flow_control import FlowControl
 from ordercast.live.host.inbox import Inbox
+from ordercast.live.host.latency_samples import DELIVERED, LatencySamples
 from ordercast.live.host.recording import MemberRecorder
 from ordercast.live.host.round_trips import Pace
 from ordercast.live.host.timers import Timers
@@ -70,6 +71,7 @@ if TYPE_CHECKING:
     from ordercast.live.host.durable.member_log import MemberLog
 
 _DRAINED = Drained()
+_LOOKED_AT = 63  # one packet in so many is looked at, when the message whose latency is followed may be overdue
 _PROMISES = {Report, Accept, Propose}
 """Units that say what a member has promised or accepted: with a log, it is on the disk before."""
 _SELECTIVE_SECONDS = 1.0  # after a message to some members in which acknowledgments are not gathered
@@ -169,6 +171,7 @@ class Host:
         self.max_bytes_in_flight = MAX_BYTES_IN_FLIGHT if flight is None else flight.limit
         self._flight, self._flow = flight, flow
         self._sent_at: dict[int, float] = {}  # those in flight, if there is a `flight`
+        self.latencies = LatencySamples()
         self.closed = False
         self._stopped_for_view = False
         self._failed = False  # the machine raised: its state means nothing, and it is given no input any more
@@ -461,6 +464,9 @@ class Host:
             self._pace.accepted(packet.source, packet.seq, time.monotonic_ns(), self._losses())
         if self._log is not None:
             self._unlogged[packet.first] = batch
+        if self.latencies.followed < 0 or not packet.seq & _LOOKED_AT:  # it may be overdue
+            ends = 1 << self._highest_level - Level.ACCEPTED | (packet.destinations >> self._me & 1) << DELIVERED
+            self.latencies.numbered(packet.first, ends, time.monotonic_ns())
         self._in_flight[packet.first] = size = len(packet.payload)
         self.bytes_in_flight += size
         if self._flight is not None:
@@ -473,6 +479,8 @@ class Host:
         if self._acknowledges and level < Level.ACKNOWLEDGED:
             self._measure(packet, level)
         if packet.source == self._me:
+            if packet.first == self.latencies.followed:
+                self.latencies.reached(level - Level.ACCEPTED, time.monotonic_ns())
             if level > Level.ACCEPTED:
                 self._has_position(packet)
             batch = self._unstable.get(packet.first)
@@ -503,6 +511,8 @@ class Host:
     def _deliver(self, output: Deliver) -> None:
         packet = output.packet
         if packet.source == self._me:
+            if packet.first == self.latencies.followed:
+                self.latencies.reached(DELIVERED, time.monotonic_ns())
             self._has_position(packet)
             if not self._acknowledges:
                 self._pace.acknowledged(packet.source, packet.seq, time.monotonic_ns(), self._losses())

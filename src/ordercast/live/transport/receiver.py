@@ -5,6 +5,7 @@ from typing import Protocol
 from ordercast.model.units import Unit
 from ordercast.protocols.membership.units import ControlUnit, OutsideUnit
 from ordercast.wire.control import Control
+from ordercast.wire.inspection import Inspect
 
 
 class Receiver(Protocol):
@@ -24,6 +25,9 @@ class Receiver(Protocol):
 
     def outside_received(self, unit: OutsideUnit, address: str) -> None:
         """A unit arrived from one that is in no view of ours; answers go to this address."""
+
+    def inspect_received(self, question: Inspect) -> None:
+        """One that watches the group asks how this member is."""
 
     def other_view_received(self, place: int) -> None:
         """Something of the order arrived from a member of the view before ours."""

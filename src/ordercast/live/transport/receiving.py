@@ -32,6 +32,7 @@ from ordercast.wire.datagram import (
     Rejection,
     unpack_records,
 )
+from ordercast.wire.inspection import Inspect
 from ordercast.wire.outside import Outside
 from ordercast.wire.seal import Seal
 from ordercast.wire.unit_validation import is_valid, is_valid_in_view, is_valid_outside
@@ -109,6 +110,8 @@ class Receiving:
     def _receive_unordered(self, datagram: Datagram) -> None:
         table = self._table
         place = datagram.sender ^ UNORDERED
+        if table.links is not None and table.links.stranger is not None:
+            table.links.is_seen_as_stranger(place)
         if place < table.nodes and not datagram.flags & TO_RELAY:
             self._unpack(place, datagram.body, in_session=True)
         elif place < table.nodes and table.gathers and table.own_relay is not None:
@@ -187,6 +190,9 @@ class Receiving:
             message = self._codec.decode(records[0])
         except Malformed:
             return False
+        if isinstance(message, Inspect) and is_address(message.address):
+            self._receiver.inspect_received(message)
+            return True
         if not isinstance(message, Outside):
             return False
         if is_valid_outside(message.unit) and is_address(message.address) and has_addresses(message.unit):

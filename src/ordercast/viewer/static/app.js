@@ -20,11 +20,15 @@ class App {
     byId("help").addEventListener("click", () => this.panel.help());
     byId("png").addEventListener("click", () => this.savePng());
     byId("svg").addEventListener("click", () => this.saveSvg());
+    byId("perfetto").addEventListener("click", () => this.guarded(() => this.savePerfetto()));
+    byId("gaps").addEventListener("click", () => this.skipGaps());
     byId("search").addEventListener("submit", (event) => { event.preventDefault(); this.guarded(() => this.search(byId("query").value)); });
     document.addEventListener("keydown", (event) => {
       if (["INPUT", "SELECT"].includes(event.target.tagName) || event.ctrlKey || event.metaKey) return;
       if (event.key === "/") { event.preventDefault(); byId("query").focus(); }
       if (event.key === "?") this.panel.help();
+      if (event.key === "x") this.skipGaps();
+      if (this.story && (event.key === "n" || event.key === "p")) this.goTo(this.story.at + (event.key === "n" ? 1 : -1));
     });
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.redraw());
   }
@@ -42,6 +46,7 @@ class App {
     if (to > from) this.first.show(from, to);
     if (wanted.has("message")) await this.ask(this.first, ...wanted.get("message").split("#").map(Number));
     else if (this.witnesses.length && !wanted.has("run")) await this.openWitness(0);
+    else if (this.first.run.story) { await this.tell(() => storyOfSchedule(this.first)); if (wanted.has("step")) this.goTo(Number(wanted.get("step")) - 1); }
     if (this.data.follow) this.follow();
   }
   /** Each second what is new; the summary, which takes longer, each five. */
@@ -61,17 +66,36 @@ class App {
   async open(key, beside) {
     const keys = beside && beside !== key ? [key, beside] : [key];
     const runs = await Promise.all(keys.map((each) => this.source.run(each)));
+    stepSize = runs[0].step ?? 0;
     byId("run").value = key; byId("beside").value = keys[1] ?? "";
     const most = runs.reduce((one, other) => (other.nodes > one.nodes ? other : one));
     this.shown.members = new Set(most.names.keys()); this.shown.classes = new Set(runs[0].classes); this.shown.version++;
+    this.differences = null; this.shown.to = null;
     this.views = runs.map((run) => new View(this.source, run, this.shown, this));
     if (this.views[1]) {
       [this.views[0].beside, this.views[1].beside] = [this.views[1], this.views[0]];
       for (const view of this.views) view.whole();
+      this.guarded(() => this.compare());
     }
     byId("views").replaceChildren(...this.views.map((view) => view.element));
     this.filters(runs[0], most.names);
+    this.story = null; this.chosenMessage = null; this.panel.busy = false;
     this.panel.overview(this.first);
+  }
+  /** What differs between two runs: of all of them, or of what is in sight if they are long. */
+  async compare() {
+    const [one, other] = this.views, cut = Math.max(one.run.rows, other.run.rows) > MOST_IN_RANGE;
+    const tables = await Promise.all(this.views.map((view) => view.source.events(view.run.key, cut ? one.from : -1, cut ? one.to : one.limit + 1)));
+    if (this.views[0] !== one) return;
+    this.differences = { ...differencesOf([one.run, other.run], tables), cut };
+    this.mark([], []);
+    if (!this.panel.busy) this.panel.overview(one);
+  }
+  skipGaps() {
+    const view = this.first;
+    if (this.views.length > 1 || !view?.summary?.gaps.length) { this.say(this.views.length > 1 ? "two runs are shown in one time: nothing is left out" : "there is no long time without events"); return; }
+    view.skipGaps(!view.clock.gaps.length);
+    byId("gaps").ariaPressed = String(Boolean(view.clock.gaps.length));
   }
   filters(run, names) {
     const change = (set, value) => (event) => {
@@ -88,6 +112,13 @@ class App {
     };
     const words = { send: "sends", transmit: "transmissions", arrive: "arrivals", lose: "losses", level: "levels", deliver: "deliveries", recovery: "stops and views", other: "timers and others" };
     const members = made("details", {}, made("summary", { text: `members (${names.length})` }), made("div", {}, ...names.slice(0, 500).map((name, node) => box(this.shown.members, node, name))));
+    const to = new Set(names.keys());
+    const toMember = (name, node) => {
+      const label = box(to, node, name), input = label.firstChild;
+      input.addEventListener("change", () => { this.shown.to = to.size === names.length ? null : to; });
+      return label;
+    };
+    members.lastChild.append(made("strong", { text: "only messages to any of" }), ...names.slice(0, 500).map(toMember));
     byId("filters").replaceChildren(...run.classes.map((name) => box(this.shown.classes, name, words[name] ?? name, name)), members);
   }
   redraw() { for (const view of this.views) view.draw(); }
@@ -96,11 +127,12 @@ class App {
   moved(view) {
     for (const other of this.views) if (other !== view && (other.from !== view.from || other.to !== view.to)) other.show(view.from, view.to, false);
     clearTimeout(this.saving);
-    this.saving = setTimeout(() => this.remember(), 300);
+    this.saving = setTimeout(() => { this.remember(); if (this.differences?.cut) this.guarded(() => this.compare()); }, 300);
   }
   remember() {
     const words = new URLSearchParams({ run: this.first.run.key, from: Math.round(this.first.from), to: Math.round(this.first.to) });
     if (this.chosenMessage) words.set("message", this.chosenMessage);
+    if (this.story && this.first.run.story) words.set("step", this.story.at + 1);
     try { history.replaceState(null, "", `#${words}`); } catch { /* a page in a mail has no address */ }
   }
   painted(view) {
@@ -128,6 +160,7 @@ class App {
   entered(view) { if (view.cursor) this.chose(view, view.cursor); else view.step(1); }
   chose(view, cursor) {
     if (!cursor) {
+      this.story = null;
       this.mark([], []); this.chosenMessage = null; this.panel.busy = false; this.panel.asked = null;
       this.panel.overview(view);
       return;
@@ -137,17 +170,49 @@ class App {
     if (cursor.source >= 0 && cursor.seq >= 0 && kind !== "state" && kind !== "view") this.guarded(() => this.ask(view, cursor.source, cursor.seq));
     else { this.mark([], []); this.panel.event(view, cursor); }
   }
-  mark(messages, nodes) {
-    for (const view of this.views) view.chosen = { messages: new Set(messages), nodes: new Set(nodes) };
+  mark(messages, nodes, now = null) {
+    for (const [at, view] of this.views.entries()) view.chosen = { messages: new Set(messages), nodes: new Set(nodes), now, differs: this.differences?.marks[at] };
     this.redraw();
   }
   async ask(view, source, seq) {
-    this.chosenMessage = `${source}#${seq}`; this.panel.busy = true;
+    this.chosenMessage = `${source}#${seq}`; this.panel.busy = true; this.story = null;
     this.mark([this.chosenMessage], []);
     await this.panel.message(view, source, seq);
     this.remember();
   }
   named(run, sentence) { return sentence.replace(/\bE([1-9]\d*)\b/g, (word, number) => run.names[number - 1] ?? word); }
+
+  /** Begins a story: it comes from a schedule, or is put together from the events of a run. */
+  async tell(make) {
+    const story = await make();
+    const { view, steps } = story;
+    story.table = await view.source.events(view.run.key, steps[0].time, steps[steps.length - 1].time + 1);
+    this.story = story; this.panel.busy = true; this.panel.asked = null; this.chosenMessage = null;
+    const edge = 0.03 * (steps[steps.length - 1].time - steps[0].time) + 500;
+    if (!view.run.story) view.show(steps[0].time - edge, steps[steps.length - 1].time + edge);
+    this.goTo(-1);
+  }
+  /** The first loss after which the group froze; or the first message that was lost at all. */
+  async tellFirstLoss(view) {
+    const { run } = view, stop = view.painter.spans.stopped[0];
+    const wanted = (more) => view.source.find(run.key, { kind: "lose", ...more });
+    let found = stop ? await wanted({ node: stop.node, after: stop.from + 1, backwards: 1 }) : { rows: 0 };
+    if (!found.rows || found.source[0] < 0) found = await wanted({ after: -1 });
+    while (found.rows && found.source[0] < 0) found = await wanted({ after: found.time[0] });
+    if (!found.rows) throw new Error("no message was lost in this run");
+    await this.tell(() => storyOfLoss(view, found.source[0], found.seq[0]));
+  }
+  goTo(at) {
+    const { story } = this;
+    if (!story || at < -1 || at >= story.steps.length) return;
+    story.at = at;
+    const { view, steps } = story, time = at < 0 ? null : steps[at].time;
+    this.mark(story.messages, at < 0 ? [] : story.nodesAt(at), time);
+    if (time !== null && (time < view.from || time > view.to)) view.centre(time);
+    this.panel.stories.show(story);
+    clearTimeout(this.saving);
+    this.saving = setTimeout(() => this.remember(), 300);
+  }
 
   async openWitness(at) {
     const witness = this.witnesses[at];
@@ -155,7 +220,7 @@ class App {
     if (!known) throw new Error(`the run ${witness.run} of the witness is not in this trace`);
     if (this.first.run.key !== known.key) await this.open(known.key, "");
     const view = this.first;
-    this.panel.busy = true; this.chosenMessage = null;
+    this.panel.busy = true; this.chosenMessage = null; this.story = null;
     this.mark(witness.messages.map(([source, seq]) => `${source}#${seq}`), witness.nodes);
     const times = [];
     for (const [source, seq] of witness.messages.slice(0, 6)) {
@@ -181,6 +246,7 @@ class App {
     };
     let sender = false;
     for (const word of words) {
+      if (word.startsWith('"')) { this.searchPayload(view, word.slice(1).replace(/"$/, "")); return; }
       const time = /^(\d+(?:\.\d+)?)(ns|us|µs|ms|s)$/.exec(word), cut = word.lastIndexOf("#");
       if (time) { view.centre(Number(time[1]) * { ns: 1, us: 1e3, µs: 1e3, ms: 1e6, s: 1e9 }[time[2]]); return; }
       const words_ = { received: "receive", accepted: "accept", acknowledged: "ack", "pre-acknowledged": "preack", delivered: "deliver", lost: "lose", loss: "lose", sent: "send" };
@@ -201,11 +267,27 @@ class App {
     view.choose(found, 0);
   }
 
+  /** Of a schedule, the message whose payload begins so: the first, then the next one each time. */
+  searchPayload(view, prefix) {
+    const { run } = view;
+    if (!run.labels) throw new Error("a trace has no payloads, only sizes; those of a schedule can be searched");
+    const found = Object.keys(run.labels).filter((name) => run.labels[name].startsWith(prefix));
+    if (!found.length) throw new Error(`no message of this schedule begins with “${prefix}”`);
+    const next = found[(found.indexOf(this.chosenMessage) + 1) % found.length];
+    this.guarded(() => this.ask(view, ...next.split("#").map(Number)));
+  }
+
   // The picture as a file.
   save(name, blob) {
     const link = made("a", { download: name, href: URL.createObjectURL(blob) });
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+  }
+  async savePerfetto() {
+    const view = this.first, table = await view.source.events(view.run.key, view.from, view.to);
+    const text = JSON.stringify(perfettoOf(view.run, table));
+    this.save(`${view.run.name}.perfetto.json`, new Blob([text], { type: "application/json" }));
+    if (table.cut) this.say(`the file has the first ${count(table.rows)} events of what is in sight: zoom in for the others`, true);
   }
   savePng() { this.first?.canvas.toBlob((blob) => this.save(`${this.first.run.name}.png`, blob)); }
   picture() {

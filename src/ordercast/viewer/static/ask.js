@@ -100,7 +100,7 @@ function waitsOf(run, spans, source, levels, fates) {
 }
 
 class Panel {
-  constructor(element, app) { this.element = element; this.app = app; }
+  constructor(element, app) { this.element = element; this.app = app; this.stories = new StoryPanel(this); }
   show(...children) { this.element.replaceChildren(...children); this.element.scrollTop = 0; }
 
   /** The run itself: how it ended, what it has, latencies. */
@@ -117,10 +117,18 @@ class Panel {
       for (const [name, number] of Object.entries(summary.totals)) fact(name, count(number));
       if (summary.unmarked) fact("not marked", `${count(summary.unmarked)} stops and views: the first ${count(summary.marks.length)} are drawn`);
     }
-    const children = [...this.violations(view), made("h2", { text: "The run" }), facts];
+    const children = [...this.violations(view), made("h2", { text: "The run" }), facts, ...this.offers(view)];
     if (summary && !summary.possible) children.push(made("p", { text: `Latencies, orders and stops are not computed for a run of ${count(run.rows)} events; zoom in to see events one by one.` }));
-    if (summary?.possible) children.push(...this.histogram(summary));
+    if (this.app.differences) children.unshift(...differencesPanel(this.app, this.app.differences));
+    if (summary?.possible) children.push(...this.histogram(summary), ...overTime(run, summary));
     this.show(...children);
+  }
+  /** The story of the run, or of its first loss. */
+  offers(view) {
+    const { run, summary } = view;
+    const button = (text, make) => made("p", {}, made("button", { text, click: () => this.app.guarded(make) }));
+    if (run.story) return [button("Go through it step by step", () => this.app.tell(() => storyOfSchedule(view)))];
+    return summary?.totals?.lost ? [button("Tell the story of a loss", () => this.app.tellFirstLoss(view))] : [];
   }
   histogram(summary) {
     const levels = Object.entries(summary.latencies);
@@ -128,40 +136,8 @@ class Panel {
     const rows = levels.map(([level, found]) => made("tr", {}, made("td", { text: LEVEL_WORDS[level] }),
       ...[found.p50, found.p99, found.most].map((time) => made("td", { text: shortTime(time) })), made("td", { text: count(found.count) })));
     const head = made("tr", {}, ...["from the send", "p50", "p99", "most", "times"].map((text) => made("th", { text })));
-    return [made("h3", { text: "Latencies by level" }), this.bars(summary, levels), made("table", {}, head, ...rows)];
+    return [made("h3", { text: "Latencies by level" }), levelBars(summary, levels), made("table", {}, head, ...rows)];
   }
-  bars(summary, levels) {
-    const space = "http://www.w3.org/2000/svg", svg = document.createElementNS(space, "svg");
-    svg.setAttribute("viewBox", "0 0 340 120"); svg.setAttribute("class", "histogram"); svg.setAttribute("role", "img");
-    svg.setAttribute("aria-label", "Histogram of latencies by level, on a logarithmic scale");
-    const used = summary.edges.slice(1).map((_, bin) => levels.some(([, found]) => found.bins[bin] > 0));
-    const first = used.indexOf(true), last = used.lastIndexOf(true) + 1, wide = 340 / Math.max(1, last - first);
-    const top = Math.max(...levels.flatMap(([, found]) => found.bins)), colours = { accept: "--send", preack: "--level", ack: "--recovery", deliver: "--deliver" };
-    const add = (tag, attributes, text) => {
-      const element = document.createElementNS(space, tag);
-      for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
-      if (text !== undefined) element.textContent = text;
-      svg.append(element);
-      return element;
-    };
-    for (const [place, [level, found]] of levels.entries()) {
-      for (let bin = first; bin < last; bin++) {
-        if (!found.bins[bin]) continue;
-        const tall = Math.max(1, 88 * found.bins[bin] / top), slot = wide / levels.length;
-        const bar = add("rect", { x: (bin - first) * wide + place * slot, y: 92 - tall, width: Math.max(1, slot - 0.5), height: tall, fill: `var(${colours[level]})` });
-        const words = document.createElementNS(space, "title");
-        words.textContent = `${LEVEL_WORDS[level]}: ${count(found.bins[bin])} from ${clockText(summary.edges[bin])} to ${clockText(summary.edges[bin + 1])}`;
-        bar.append(words);
-      }
-      const left = [0, 72, 182, 276][place];
-      add("rect", { x: left, y: 111, width: 8, height: 8, fill: `var(${colours[level]})` });
-      add("text", { x: left + 11, y: 119 }, LEVEL_WORDS[level]);
-    }
-    add("text", { x: 0, y: 104 }, clockText(summary.edges[first]));
-    add("text", { x: 340, y: 104, "text-anchor": "end" }, clockText(summary.edges[last]));
-    return svg;
-  }
-
   /** An event that names no message. */
   event(view, cursor) {
     const { run } = view, facts = made("dl");
@@ -197,6 +173,7 @@ class Panel {
     if (copies.length) fact("copies", copies.slice(0, 10).join("; ") + (copies.length > 10 ? ` and ${copies.length - 10} more` : ""));
     const waits = waitsOf(run, view.painter.spans, source, Object.keys(view.summary?.latencies ?? {}), fates);
     return [facts,
+      made("p", {}, made("button", { class: "link", text: "tell its story", click: () => this.app.guarded(() => this.app.tell(() => storyOfLoss(view, source, seq))) })),
       made("p", {}, made("button", { class: "link", text: "show all of it", click: () => view.show(first - 0.15 * (latest - first) - 500, latest + 0.15 * (latest - first) + 500) })),
       made("h3", { text: "When each member knew what, after the send" }), this.fates(run, fates, order, first),
       made("h3", { text: "What it waited for" }), waits.length ? made("ul", {}, ...waits.map((text) => made("li", { text }))) : made("p", { text: "Nothing: each step followed at once." })];
@@ -272,11 +249,11 @@ class Panel {
   }
   help() {
     const keys = [["wheel, pinch, + −", "zoom"], ["drag, arrow keys", "move"], ["0", "the whole run"], ["[ ]", "event before, event behind"], ["Enter", "ask for the message of the event"],
-      ["/", "search"], ["Escape", "back to the run"], ["click", "ask; in a dense part: zoom in"]];
+      ["/", "search"], ["Escape", "back to the run"], ["x", "leave out times in which nothing happens"], ["n p", "in a story: the next step, the step before"], ["click", "ask; in a dense part: zoom in"]];
     const signs = [["▼", "send"], ["■", "delivered to the application"], ["♦", "received, on the lane; below it, from top to bottom: accepted, pre-acknowledged, acknowledged"],
-      ["✗", "lost: the broken arrow ends before the lane"], ["orange span", "the member is stopped to agree on an order, or a view, anew"], ["dark lane", "not a member yet, or no longer"],
+      ["✗", "lost: the broken arrow ends before the lane"], ["orange span", "the member is frozen to agree on an order, or a view, anew"], ["ring", "two runs: the other run has not got this, or elsewhere"], ["upright gold line", "a run of priorities ends here"], ["⋯", "nothing happens so long; it is left out"], ["dark lane", "not a member yet, or no longer"],
       ["columns", "many events: their height is the logarithm of how many, their colours are the kinds"]];
-    const find = [["E2#14", "that message"], ["E2#14 ack", "where it is acknowledged next"], ["lose E3", "the next loss at E3"], ["from E3 deliver", "the next delivery of a message of E3"], ["1.5ms", "that time"]];
+    const find = [["E2#14", "that message"], ["E2#14 ack", "where it is acknowledged next"], ["lose E3", "the next loss at E3"], ["from E3 deliver", "the next delivery of a message of E3"], ["1.5ms", "that time"], ["\"abc", "the messages of a schedule whose payload begins so; a trace has no payloads"]];
     const list = (pairs) => made("dl", {}, ...pairs.flatMap(([one, two]) => [made("dt", { text: one }), made("dd", { text: two })]));
     this.show(made("h2", { text: "Keys" }), list(keys), made("h2", { text: "Signs" }), list(signs), made("h2", { text: "Search" }), list(find));
   }

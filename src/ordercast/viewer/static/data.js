@@ -4,6 +4,7 @@
 const TYPES = { f8: Float64Array, i4: Int32Array, u4: Uint32Array, i2: Int16Array, u1: Uint8Array };
 const MOST_EVENTS = 2000; // of a tile that is drawn event by event
 const BINS = 128;
+const MOST_IN_RANGE = 50000; // events of a range that are read at once
 const NO_PRIORITY = -2147483648;
 
 /** A header and its arrays: see `encoding.py`. */
@@ -55,10 +56,11 @@ class ServerSource {
   run(key) { return this.json("run", { run: key }); }
   grown(key) { return this.json("grown", { run: key }); }
   summary(key) { return this.json("summary", { run: key }); }
-  tile(key, exponent, index) { return this.table("tile", { run: key, exponent, index }); }
+  tile(key, exponent, index, sends) { return this.table("tile", { run: key, exponent, index, sends: sends ? 1 : 0 }); }
   message(key, source, seq) { return this.table("message", { run: key, source, seq }); }
   order(key, source, seq, reach) { return this.json("order", { run: key, source, seq, reach }); }
   find(key, wanted) { return this.table("find", { run: key, ...wanted }); }
+  events(key, begin, end) { return this.table("events", { run: key, begin: Math.floor(begin), end: Math.ceil(end) }); }
 }
 
 /** The first row whose time is not below a time. */
@@ -109,6 +111,11 @@ class FileSource {
       if (inside || (!crowded && table.transmission[row] >= 0)) rows.push(row);
     }
     return { ...head, ...taken(table, rows) };
+  }
+  async events(key, begin, end) {
+    const { table } = this.part(key);
+    const first = firstAt(table.time, Math.floor(begin)), last = firstAt(table.time, Math.ceil(end)), to = Math.min(last, first + MOST_IN_RANGE);
+    return { ...taken(table, Array.from({ length: to - first }, (_, row) => first + row)), cut: last - to };
   }
   async message(key, source, seq) {
     const { table, run } = this.part(key);
@@ -197,6 +204,11 @@ class Tiles {
     for (const [name, tile] of this.kept) if (tile.end >= since - this.run.margin) this.kept.delete(name);
   }
   /** Any larger tile that covers this one: to be shown meanwhile. */
+  /** From here on events come with what their messages' sends say; those that are here are asked for again. */
+  useSends() {
+    this.sends = true;
+    for (const [name, tile] of this.kept) if (tile.time) this.kept.delete(name);
+  }
   larger(exponent, index) {
     for (let up = 1; exponent + up <= this.top; up++) {
       const tile = this.kept.get(`${exponent + up}/${Math.floor(index / 2 ** up)}`);
@@ -209,7 +221,7 @@ class Tiles {
     if (this.asked.has(name) || this.asked.size >= 8) return;
     this.asked.add(name);
     try {
-      const tile = await this.source.tile(this.run.key, exponent, index);
+      const tile = await this.source.tile(this.run.key, exponent, index, this.sends);
       if (tile.time) tile.flights = flightsOf(tile, this.codes);
       this.kept.set(name, tile);
       if (this.kept.size > MOST_TILES) this.kept.delete(this.kept.keys().next().value);

@@ -13,7 +13,10 @@ function coloursOf(element) {
   return Object.fromEntries(names.map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
 }
 
+let stepSize = 0; // nanoseconds of a step, where the run is a schedule: it has steps, and no times
+
 function clockText(time, step = 0) {
+  if (stepSize) return `step ${Math.max(0, Math.round(time / stepSize))}`;
   for (const [unit, size] of [["s", 1e9], ["ms", 1e6], ["µs", 1e3]]) {
     if (Math.abs(time) >= size) {
       const digits = step ? Math.max(0, Math.ceil(-Math.log10(step / size) - 1e-9)) : 3 - Math.min(3, Math.floor(Math.log10(Math.abs(time) / size) + 1e-9));
@@ -30,7 +33,7 @@ function stepOf(span, most) {
 }
 
 function messageName(run, source, seq) {
-  return `${run.names[source] ?? `E${source + 1}`}#${seq}`;
+  return run.labels?.[`${source}#${seq}`] ?? `${run.names[source] ?? `E${source + 1}`}#${seq}`;
 }
 
 /** When lanes begin and end, when members are stopped, and which views there were. */
@@ -70,7 +73,8 @@ class Painter {
     this.lanes = this.run.names.map((_, node) => node).filter((node) => this.shown.members.has(node));
     this.lane = Math.max(LEAST_LANE, (at.height - AXIS) / Math.max(1, this.lanes.length));
     this.place = new Map(this.lanes.map((node, place) => [node, place]));
-    this.scale = (at.width - at.gutter) / (at.to - at.from);
+    this.left = at.clock.place(at.from);
+    this.scale = (at.width - at.gutter) / (at.clock.place(at.to) - this.left);
     const c = this.colours;
     context.fillStyle = c.back;
     context.fillRect(0, 0, at.width, at.height);
@@ -86,12 +90,25 @@ class Painter {
       else this.paintDensity(entry.tile, from, to, counted);
     }
     this.paintViews();
+    this.paintNow();
     context.restore();
     this.paintAxis();
     this.paintNames();
     return counted;
   }
-  x(time) { return this.at.gutter + (time - this.at.from) * this.scale; }
+  x(time) { return this.at.gutter + (this.at.clock.place(time) - this.left) * this.scale; }
+  /** Whether an event passes the filters: by member, kind, and destinations of its message. */
+  isShown(tile, row) {
+    const { shown } = this;
+    return this.place.has(tile.node[row]) && shown.classes.has(this.run.classes[this.run.class_of_kind[tile.kind[row]]]) && (!shown.to || this.isTo(tile, row));
+  }
+  isTo(tile, row) {
+    const code = tile.destinations[row];
+    if (code < 0 || tile.source[row] < 0) return true;
+    const name = this.shown.version;
+    if (tile.toName !== name) { tile.toName = name; tile.to = tile.sets.map((text) => text === "" || text.split(",").some((node) => this.shown.to.has(Number(node)))); }
+    return tile.to[code];
+  }
   y(node) { return AXIS + (this.place.get(node) + 0.42) * this.lane - this.at.scroll; }
 
   paintLanes() {
@@ -104,7 +121,7 @@ class Painter {
       const { from, to } = spans.lanes[node];
       const left = Math.max(at.gutter, this.x(Math.max(from, 0))), right = Math.min(at.width, to === Infinity ? at.width : this.x(to));
       g.fillStyle = c.absent;
-      if (left > at.gutter) g.fillRect(at.gutter, top, left - at.gutter, this.lane);
+      if (left > at.gutter && from > 0) g.fillRect(at.gutter, top, left - at.gutter, this.lane);
       if (right < at.width) g.fillRect(right, top, at.width - right, this.lane);
       g.fillStyle = c.line;
       if (right > left) g.fillRect(left, this.y(node) - 0.5, right - left, 1);
@@ -123,7 +140,7 @@ class Painter {
     for (const span of spans.stopped) {
       if (span.to < at.from || span.from > at.to || !this.place.has(span.node)) continue;
       const left = Math.max(at.gutter, this.x(span.from)), right = span.to === Infinity ? at.width : this.x(span.to);
-      const text = `${span.kind === "block" ? "blocked" : "stopped"}${span.why ? `: ${span.why}` : ""}`;
+      const text = span.kind === "block" ? "blocked" : `frozen${span.why ? `: ${{ gap: "it noticed a gap", told: "told by another" }[span.why] ?? span.why}` : ""}`;
       if (right - left < g.measureText(text).width + 6) continue;
       g.fillStyle = c.recovery;
       g.fillText(text, left + 3, AXIS + this.place.get(span.node) * this.lane - at.scroll + 2);
@@ -144,22 +161,64 @@ class Painter {
       g.fillStyle = c.lose; g.fillRect(x - 1.5, y - 9, 3, 18); g.fillText(lane.how, x + 5, y - 6);
     }
   }
+  /** In a story: a line at the step, and what is behind it pale. */
+  paintNow() {
+    const { context: g, at, colours: c } = this, now = this.chosen?.now;
+    if (now === null || now === undefined) return;
+    const x = this.x(now), edge = this.run.step ? this.x(now + this.run.step / 2) : x + 1;
+    g.globalAlpha = 0.72; g.fillStyle = c.back; g.fillRect(edge, AXIS, Math.max(0, at.width - edge), at.height); g.globalAlpha = 1;
+    g.fillStyle = c.chosen; g.fillRect(x - 0.75, AXIS, 1.5, at.height);
+  }
   paintAxis() {
     const { context: g, at, colours: c } = this;
     g.fillStyle = c.back; g.fillRect(0, 0, at.width, AXIS);
     g.font = "11px system-ui, sans-serif"; g.textAlign = "left"; g.textBaseline = "middle"; g.fillStyle = c.dim;
-    const step = stepOf(at.to - at.from, Math.max(2, (at.width - at.gutter) / 110));
-    for (let time = Math.ceil(at.from / step) * step; time <= at.to; time += step) {
-      const x = this.x(time);
-      g.fillRect(x, AXIS - 5, 1, 5);
-      g.fillText(clockText(time, step), x + 3, AXIS / 2);
+    const step = Math.max(stepSize, stepOf((at.width - at.gutter) / this.scale, Math.max(2, (at.width - at.gutter) / 110)));
+    let free = -Infinity;
+    for (const [from, to] of at.clock.busy(at.from, at.to)) {
+      for (let time = Math.ceil(from / step) * step; time <= to; time += step) {
+        const x = this.x(time), text = clockText(time, step);
+        if (x < free) continue;
+        free = x + g.measureText(text).width + 12;
+        g.fillRect(x, AXIS - 5, 1, 5);
+        g.fillText(text, x + 3, AXIS / 2);
+      }
     }
+    this.paintGaps();
     g.fillStyle = c.edge; g.fillRect(0, AXIS - 1, at.width, 1);
+  }
+  /** Where time is left out: a broken band. */
+  paintGaps() {
+    const { context: g, at, colours: c } = this;
+    let free = -Infinity;
+    g.textAlign = "center";
+    for (const [begin, end] of at.clock.gaps) {
+      if (end < at.from || begin > at.to) continue;
+      const left = Math.max(at.gutter, this.x(begin)), right = Math.min(at.width, this.x(end)), text = `⋯ ${clockText(end - begin)}`;
+      g.fillStyle = c.absent; g.fillRect(left, AXIS, right - left, at.height);
+      const half = g.measureText(text).width / 2 + 3, middle = Math.min(Math.max((left + right) / 2, at.gutter + half), at.width - half);
+      if (middle - half < free) continue;
+      free = middle + half;
+      g.fillStyle = c.dim; g.fillText(text, middle, at.height - 8);
+    }
+    g.textAlign = "left";
+  }
+  /** Who is the sequencer, or relays, in the middle of the picture. */
+  roleNode() {
+    const { role } = this.run, middle = (this.at.from + this.at.to) / 2;
+    if (!role) return null;
+    let node = role.node, latest = -1;
+    for (const view of this.spans.views) {
+      if (view.time > middle || (view.seq ?? 0) < latest || !view.members) continue;
+      latest = view.seq ?? 0; node = Number(view.members.split(",")[0]);
+    }
+    return node;
   }
   paintNames() {
     const { context: g, at, colours: c } = this;
     g.fillStyle = c.back; g.fillRect(0, 0, at.gutter, at.height);
     g.font = "12px system-ui, sans-serif"; g.textAlign = "right"; g.textBaseline = "middle";
+    const first = this.roleNode();
     for (const node of this.lanes) {
       const y = this.y(node);
       if (y < AXIS || y > at.height) continue;
@@ -167,6 +226,7 @@ class Painter {
       while (name.length > 2 && g.measureText(name).width > at.gutter - 10) name = `${name.slice(0, -2)}…`;
       g.fillStyle = this.chosen?.nodes?.has(node) ? c.chosen : c.text;
       g.fillText(name, at.gutter - 6, y);
+      if (node === first) { g.fillStyle = c.dim; g.font = "10px system-ui, sans-serif"; g.fillText(at.gutter < 60 ? this.run.role.what.replace("sequencer", "seq.") : this.run.role.what, at.gutter - 6, y + 13); g.font = "12px system-ui, sans-serif"; }
     }
     g.fillStyle = c.edge; g.fillRect(at.gutter - 1, 0, 1, at.height);
   }
@@ -210,15 +270,17 @@ class Painter {
   paintDensity(tile, from, to, counted) {
     const { context: g, at } = this;
     const picture = this.densityOf(tile);
-    const width = (tile.end - tile.begin) * this.scale;
     g.imageSmoothingEnabled = false;
     // The part that is in sight only: a tile far larger than the window would be scaled beyond what canvases take.
     const share = (time) => (time - tile.begin) / (tile.end - tile.begin) * tile.bins;
     const left = Math.max(0, Math.floor(share(from))), right = Math.min(tile.bins, Math.ceil(share(to)));
-    if (right > left) {
-      g.drawImage(picture.canvas, left, 0, right - left, picture.canvas.height, this.x(tile.begin) + left / tile.bins * width,
-        AXIS - at.scroll, (right - left) / tile.bins * width, this.lanes.length * this.lane);
-    }
+    const timeOf = (bin) => tile.begin + bin / tile.bins * (tile.end - tile.begin), tall = this.lanes.length * this.lane;
+    const draw = (first, last) => {
+      const x = this.x(timeOf(first));
+      if (last > first) g.drawImage(picture.canvas, first, 0, last - first, picture.canvas.height, x, AXIS - at.scroll, this.x(timeOf(last)) - x, tall);
+    };
+    // Where gaps are left out, bin by bin: each is stretched in its own way.
+    if (at.clock.gaps.length) for (let bin = left; bin < right; bin++) draw(bin, bin + 1); else draw(left, right);
     counted.dense += picture.sums[right] - picture.sums[left];
     counted.hidden += picture.hidden[right] - picture.hidden[left];
     counted.estimated ||= tile.estimated;
@@ -227,7 +289,7 @@ class Painter {
   paintEvents(tile, from, to, counted) {
     const { context: g, at, colours: c, codes, shown, run } = this;
     g.save();
-    g.beginPath(); g.rect(this.x(from), AXIS, (to - from) * this.scale, at.height); g.clip();
+    g.beginPath(); g.rect(this.x(from), AXIS, this.x(to) - this.x(from), at.height); g.clip();
     this.paintFlights(tile, from, to);
     g.restore();
     const size = Math.min(5, Math.max(1.5, this.lane / 14));
@@ -235,10 +297,11 @@ class Painter {
     const first = firstAt(tile.time, from), last = firstAt(tile.time, to);
     let single = 0, hidden = 0;
     const dim = this.chosen?.messages?.size > 0;
-    const near = (last - first) * 12 < (to - from) * this.scale * Math.max(1, this.lanes.length);
+    const near = (last - first) * 12 < (this.x(to) - this.x(from)) * Math.max(1, this.lanes.length);
+    const ranked = new Map();
     for (let row = first; row < last; row++) {
       const node = tile.node[row], kind = tile.kind[row], label = run.classes[run.class_of_kind[kind]];
-      if (!this.place.has(node) || !shown.classes.has(label)) { hidden++; continue; }
+      if (!this.isShown(tile, row)) { hidden++; continue; }
       single++;
       const x = this.x(tile.time[row]), y = this.y(node);
       const own = dim && this.chosen.messages.has(`${tile.source[row]}#${tile.seq[row]}`);
@@ -254,7 +317,9 @@ class Painter {
       else if (label === "recovery") path.bar(x, y, big * 1.8);
       else if (kind === codes.receive) path.dot(x, y, big * 0.6);
       else path.dot(x, y, big * 0.4);
-      if (near && (kind === codes.send || kind === codes.deliver)) counted.labels.push([x, kind === codes.send ? y - big * 3.2 : y + big * 2, messageName(run, tile.source[row], tile.seq[row]), kind === codes.send ? c.send : c.deliver, tile.priority[row], node]);
+      if (kind === codes.deliver) this.markRun(tile, row, x, y, size, ranked);
+      if (this.chosen?.differs?.has(`${kind}/${node}/${tile.source[row]}#${tile.seq[row]}`)) this.markDifference(x, y, size);
+      if (near || own) this.label(tile, row, x, y, big, counted.labels);
     }
     for (const [name, path] of paths) {
       const [how, colour] = name.split("/");
@@ -266,16 +331,42 @@ class Painter {
     this.paintLabels(counted.labels);
     counted.labels.length = 0;
   }
+  /** Where a run of priorities ends, and the next one begins with a message that is more urgent: an upright line. */
+  markRun(tile, row, x, y, size, ranked) {
+    const node = tile.node[row], priority = tile.priority[row];
+    if (priority === NO_PRIORITY) return;
+    if (ranked.has(node) && ranked.get(node) < priority) { this.context.fillStyle = this.colours.level; this.context.fillRect(x - size - 2, y - size * 3, 1.5, size * 6); }
+    ranked.set(node, priority);
+  }
+  /** A ring around what the other run has not, or has elsewhere. */
+  markDifference(x, y, size) {
+    const { context: g, colours: c } = this, wide = size + 4;
+    g.strokeStyle = c.chosen; g.lineWidth = 1.6; g.beginPath();
+    for (let at = 0; at <= 16; at++) g[at ? "lineTo" : "moveTo"](x + wide * Math.cos(at * Math.PI / 8), y + wide * Math.sin(at * Math.PI / 8));
+    g.stroke(); g.lineWidth = 1;
+  }
+  /** What stands above a send or a unit of the protocol itself, and below a delivery; several in one place are one label. */
+  label(tile, row, x, y, big, labels) {
+    const { colours: c, codes, run } = this, kind = tile.kind[row], node = tile.node[row];
+    const own = kind === codes.transmit && tile.source[row] < 0;
+    if (!own && kind !== codes.send && kind !== codes.deliver) return;
+    const priority = own || tile.priority[row] === NO_PRIORITY ? "" : ` !${tile.priority[row]}`;
+    const text = own ? detailOf(tile, row) ?? "" : messageName(run, tile.source[row], tile.seq[row]) + priority;
+    const place = kind === codes.deliver ? y + big * 2.2 : y - big * (own ? 2 : 3.2), last = labels[labels.length - 1];
+    if (last && last.x === x && last.node === node && last.kind === kind) last.text += ` ${text}`;
+    else labels.push({ x, y: place, text, colour: kind === codes.send ? c.send : kind === codes.deliver ? c.deliver : c.dim, node, kind });
+  }
   paintLabels(labels) {
     const { context: g } = this;
     const free = new Map();
     g.font = "11px system-ui, sans-serif"; g.textAlign = "center"; g.textBaseline = "middle";
-    for (const [x, y, text, colour, priority, node] of labels) {
-      const full = priority !== NO_PRIORITY ? `${text} !${priority}` : text;
-      const half = g.measureText(full).width / 2 + 3, key = `${node}/${Math.round(y)}`;
-      if (x - half < (free.get(key) ?? -Infinity)) continue;
-      free.set(key, x + half);
-      g.fillStyle = colour; g.fillText(full, x, y);
+    const { width, gutter } = this.at;
+    for (const { x, y, text, colour, node } of labels) {
+      const half = g.measureText(text).width / 2 + 3, key = `${node}/${Math.round(y)}`;
+      const middle = Math.min(Math.max(x, gutter + half), width - half); // one at the edge is not cut off
+      if (middle - half < (free.get(key) ?? -Infinity)) continue;
+      free.set(key, middle + half);
+      g.fillStyle = colour; g.fillText(text, middle, y);
     }
   }
   /** Arrows: data, copies, units without messages; losses are broken. */

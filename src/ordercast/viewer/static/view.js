@@ -18,7 +18,7 @@ class View {
     this.tiles = new Tiles(source, run, () => this.draw(), (error) => heard.failed(error));
     this.painter = new Painter(run, shown);
     this.chosen = { messages: new Set(), nodes: new Set() };
-    this.scroll = 0; this.frames = [];
+    this.scroll = 0; this.frames = []; this.clock = new Clock([], run.duration);
     this.whole();
     this.listen();
     new ResizeObserver(() => this.resize()).observe(this.element);
@@ -26,7 +26,10 @@ class View {
   }
   summarise() {
     return this.source.summary(this.run.key).then((summary) => {
-      this.summary = summary; this.painter.useSummary(summary); this.draw(); this.heard.summarised(this);
+      this.summary = summary; this.painter.useSummary(summary);
+      if (summary.possible && !this.tiles.sends) this.tiles.useSends();
+      if (this.clock.gaps.length) this.skipGaps(true);
+      this.draw(); this.heard.summarised(this);
     }, (error) => this.heard.failed(error));
   }
   /** Asks what was written meanwhile; a window that reaches to the end moves with it, or grows if all is shown. */
@@ -41,25 +44,34 @@ class View {
     return "more";
   }
   get span() { return this.to - this.from; }
+  /** Leaves out the times in which nothing happens, or shows them. */
+  skipGaps(skip) {
+    this.clock = new Clock(skip ? this.summary?.gaps ?? [] : [], this.run.duration);
+    this.show(this.from, this.to);
+  }
   get gutter() { return this.width < 500 ? 46 : 76; }
   get limit() { return Math.max(this.run.duration, this.beside?.run.duration ?? 0); }
   whole() { this.show(-0.01 * this.limit - 1, 1.01 * this.limit + 1, false); }
 
   /** Moves the window; bounded by the run, and by a datagram. */
   show(from, to, tell = true) {
-    const most = 1.2 * this.limit + 1000;
-    let span = Math.min(Math.max(to - from, LEAST_SPAN), most);
-    const middle = Math.min(Math.max((from + to) / 2, 0), this.limit);
-    this.from = middle - span / 2; this.to = middle + span / 2;
+    const { clock } = this, [left, right, limit] = [from, to, this.limit].map((time) => clock.place(time));
+    const span = Math.min(Math.max(right - left, LEAST_SPAN), 1.2 * limit + 1000), middle = Math.min(Math.max((left + right) / 2, 0), limit);
+    this.from = clock.time(middle - span / 2); this.to = clock.time(middle + span / 2);
     this.draw();
     if (tell) this.heard.moved(this);
   }
   zoom(factor, at = 0.5) {
-    const time = this.from + at * this.span, span = this.span * factor;
-    this.show(time - at * span, time + (1 - at) * span);
+    const [left, right] = this.places, place = left + at * (right - left), span = (right - left) * factor;
+    this.showPlaces(place - at * span, place + (1 - at) * span);
   }
-  pan(share) { this.show(this.from + share * this.span, this.to + share * this.span); }
-  centre(time, span = this.span) { this.show(time - span / 2, time + span / 2); }
+  pan(share) { const [left, right] = this.places; this.showPlaces(left + share * (right - left), right + share * (right - left)); }
+  centre(time, span = this.span) {
+    const [left, right] = this.places, place = this.clock.place(time), wide = span === this.span ? right - left : span;
+    this.showPlaces(place - wide / 2, place + wide / 2);
+  }
+  get places() { return [this.clock.place(this.from), this.clock.place(this.to)]; }
+  showPlaces(left, right) { this.show(this.clock.time(left), this.clock.time(right)); }
 
   resize() {
     const ratio = window.devicePixelRatio || 1;
@@ -76,19 +88,23 @@ class View {
   }
   /** The spans in sight, each with the tile that is here for it, or null. */
   entries() {
-    const exponent = Math.min(this.tiles.top, Math.max(0, Math.floor(Math.log2(this.span / (this.width - this.gutter) * TILE_PIXELS))));
-    const size = 2 ** exponent, found = [];
-    const first = Math.max(0, Math.floor(this.from / size)), last = Math.min(Math.floor(this.to / size), Math.floor(this.run.duration / size));
-    for (let index = first; index <= last; index++) {
+    const [left, right] = this.places;
+    const exponent = Math.min(this.tiles.top, Math.max(0, Math.floor(Math.log2((right - left) / (this.width - this.gutter) * TILE_PIXELS))));
+    const size = 2 ** exponent, found = [], indices = new Set();
+    for (const [from, to] of this.clock.busy(this.from, this.to)) {
+      const last = Math.min(Math.floor(to / size), Math.floor(this.run.duration / size));
+      for (let index = Math.max(0, Math.floor(from / size)); index <= last; index++) indices.add(index);
+    }
+    for (const index of indices) {
       const tile = this.tiles.get(exponent, index);
       const shown = tile ?? this.tiles.larger(exponent, index);
       const before = found[found.length - 1];
-      if (before && before.tile === shown && shown) { before.to = (index + 1) * size; before.exact &&= Boolean(tile); }
+      if (before && before.tile === shown && shown && before.to === index * size) { before.to = (index + 1) * size; before.exact &&= Boolean(tile); }
       else found.push({ tile: shown, from: index * size, to: (index + 1) * size, exact: Boolean(tile) });
     }
     return found;
   }
-  at() { return { from: this.from, to: this.to, width: this.width, height: this.height, gutter: this.gutter, scroll: this.scroll }; }
+  at() { return { from: this.from, to: this.to, width: this.width, height: this.height, gutter: this.gutter, scroll: this.scroll, clock: this.clock }; }
   paint() {
     if (!this.width) return;
     const begun = performance.now();
@@ -204,7 +220,7 @@ class View {
       if (!tile?.time) continue;
       const last = firstAt(tile.time, Math.min(to, this.to));
       for (let row = firstAt(tile.time, Math.max(from, this.from)); row < last; row++) {
-        if (this.painter.place.has(tile.node[row]) && this.shown.classes.has(this.run.classes[this.run.class_of_kind[tile.kind[row]]])) yield [tile, row];
+        if (this.painter.isShown(tile, row)) yield [tile, row];
       }
     }
   }

@@ -1,0 +1,70 @@
+"""What a machine's state holds, as text by variable: for people who go through a schedule step by step."""
+
+from collections.abc import Callable, Iterator, Mapping
+from enum import Enum
+from typing import Any, ClassVar, Final, get_origin, get_type_hints
+
+import msgspec
+
+from ordercast.model.declared_state import DeclaredState
+from ordercast.model.units import Packet, Unit
+
+_MOST = 160  # characters of a value
+_Named = Callable[[Packet | Unit], str]
+
+
+def state_values(machine: DeclaredState, named: _Named) -> dict[str, str]:
+    """The variables that a machine declares, those of its parts with the part's name in front.
+
+    `named`: what a packet or a unit is called. What never changes, and what follows from the rest, is left out.
+    """
+    return {name: _shortened(_text(value, named)) for name, value in _variables(machine, "")}
+
+
+def _variables(part: DeclaredState, prefix: str) -> Iterator[tuple[str, Any]]:
+    for name, hint in get_type_hints(type(part), include_extras=True).items():
+        if get_origin(hint) in {Final, ClassVar} or "derived" in getattr(hint, "__metadata__", ()):
+            continue
+        value, label = getattr(part, name), name.lstrip("_")
+        if isinstance(value, DeclaredState):
+            yield from _variables(value, f"{prefix}{label}.")
+        else:
+            yield f"{prefix}{label}", value
+
+
+def _text(value: Any, named: _Named) -> str:  # noqa: PLR0911 (one for each kind of value)
+    match value:
+        case Packet() | Unit():
+            return named(value)
+        case DeclaredState():
+            parts = (f"{name} {_text(each, named)}" for name, each in _variables(value, ""))
+            return f"({', '.join(parts)})"
+        case bool():
+            return "yes" if value else "no"
+        case None:
+            return "–"
+        case bytes():
+            return value.decode(errors="replace")
+        case Enum():
+            return value.name.lower()
+        case msgspec.Struct():
+            fields = (f"{name} {_text(getattr(value, name), named)}" for name in value.__struct_fields__)
+            return f"{type(value).__name__} ({', '.join(fields)})"
+        case Mapping():
+            return _listed([f"{_text(key, named)}: {_text(each, named)}" for key, each in sorted(value.items())])
+        case set() | frozenset():
+            return _listed([_text(each, named) for each in sorted(value)])
+        case str() | int() | float():
+            return str(value)
+    try:
+        return _listed([_text(each, named) for each in value])
+    except TypeError:
+        return str(value)
+
+
+def _listed(texts: list[str]) -> str:
+    return ", ".join(texts) if texts else "empty"
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _MOST else f"{text[: _MOST - 1]}…"

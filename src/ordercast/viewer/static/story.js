@@ -1,0 +1,197 @@
+"use strict";
+// A story is gone through step by step, forwards and backwards: the steps of a schedule with the machines' states, or
+// the events around one loss of a run, told in sentences.
+
+const MOST_TOLD = 400; // events of a loss that are told one by one
+
+/** What steps mean, for those who have never seen the protocol. */
+const MEANING = {
+  send: "The message gets its number, and goes out.",
+  lose: "It does not arrive. Nobody knows that yet: it shows when something later does arrive.",
+  accept: "Level 1 of 3: the member has it, and all that its sender sent to it before.",
+  preack: "Level 2 of 3: the member knows that all destinations have it.",
+  ack: "Level 3 of 3: the member knows that all others know that, too. Nobody can come to another order any more.",
+  deliver: "It is handed to the application.",
+  stop: "The member freezes: it accepts and delivers nothing until all have agreed on one order.",
+  resume: "All lack nothing any more: the member goes on, in the order that was agreed on.",
+  copy: "What was lost is sent again.", request: "It asks for what it lacks, and for nothing else.",
+  reply: "It tells the others all that it has received, in its order.", done: "It tells the others that it lacks nothing.",
+  view: "From here on these are the members.", crash: "The member is gone.",
+};
+
+/** A story: `steps` of {time, words, note, effects, changes}, and `states` before the first step, if they are known. */
+class Story {
+  constructor(view, told) { Object.assign(this, { view, states: null, broken: "", about: "", messages: [] }, told); this.at = -1; }
+  /** The members that a step is about. */
+  nodesAt(at) {
+    const words = this.steps[at].words.split(/[ ,:]+/);
+    return this.view.run.names.flatMap((name, node) => (words.includes(name) || words[0] === `E${node + 1}` ? [node] : []));
+  }
+  get ended() { return this.at >= this.steps.length - 1; }
+  /** The machines' variables behind a step. */
+  statesAt(at) {
+    const states = this.states.map((values) => ({ ...values }));
+    for (const step of this.steps.slice(0, at + 1)) {
+      for (const [node, name, , after] of step.changes) if (after === null) delete states[node][name]; else states[node][name] = after;
+    }
+    return states;
+  }
+}
+
+/** The story of a run that a schedule made. */
+function storyOfSchedule(view) {
+  const { story } = view.run;
+  const steps = story.steps.map((step, at) => ({ ...step, time: (at + 1) * view.run.step }));
+  return new Story(view, { ...story, steps });
+}
+
+/** The story of a message that was lost: all that concerns it, and the recovery, if there was one. */
+async function storyOfLoss(view, source, seq) {
+  const { run } = view, message = await view.source.message(run.key, source, seq);
+  if (!message.rows) throw new Error(`no event of this run names ${messageName(run, source, seq)}`);
+  const end = message.time[message.rows - 1] + 1;
+  const table = await view.source.events(run.key, message.time[0], end);
+  const steps = toldSteps(run, table, source, seq), name = messageName(run, source, seq);
+  if (table.cut) steps.push({ time: table.time[table.rows - 1], words: "… and so on", note: `The first ${count(table.rows)} events are told.`, effects: [], changes: [] });
+  return new Story(view, { title: `What happened to ${name}`, about: `From its send to its last delivery; other messages only where the group freezes.`, steps, messages: [`${source}#${seq}`] });
+}
+
+/** Events in sentences; those of one kind and message that follow each other are one. */
+function toldSteps(run, table, source, seq) {
+  const steps = [], together = 3; // steps apart that are still told as one
+  let frozen = 0;
+  for (let row = 0; row < table.rows && steps.length < MOST_TOLD; row++) {
+    const kind = run.kinds[table.kind[row]], detail = detailOf(table, row), own = table.source[row] === source && table.seq[row] === seq;
+    const recovers = ["stop", "resume", "view", "crash", "exclude", "abort"].includes(kind);
+    const says = kind === "transmit" && ["copy", "request", "reset", "reply", "done"].includes(detail);
+    if (!recovers && !(says && frozen) && !(own && kind !== "transmit" && kind !== "retransmit") && !(own && detail === "copy")) continue;
+    frozen += kind === "stop" ? 1 : kind === "resume" ? -1 : 0;
+    const who = run.names[table.node[row]], name = table.source[row] >= 0 && !["view", "state"].includes(kind) ? messageName(run, table.source[row], table.seq[row]) : "";
+    const what = { send: "sends", receive: "receives", lose: "does not receive", accept: "accepts", preack: "pre-acknowledges", ack: "acknowledges", deliver: "delivers", discard: "discards",
+      stop: "freezes", resume: "goes on", transmit: detail === "copy" ? "sends a copy of" : `sends a ${detail}`, crash: "crashes", abort: "gives the group up", view: "enters a view", exclude: "is excluded" }[kind] ?? kind;
+    const why = kind === "stop" ? WHY_STOPPED[detail] ?? detail : ["resume", "lose", "discard"].includes(kind) ? detail : null;
+    const words = [what, name, why ? `(${why})` : ""].filter(Boolean).join(" ");
+    const same = steps.slice(-together).find((step) => step.what === words && !step.members.includes(who));
+    if (same) { same.members.push(who); same.words = `${same.members.join(", ")}: ${words}`; same.time = table.time[row]; continue; }
+    steps.push({ time: table.time[row], words: `${who} ${words}`, members: [who], note: MEANING[kind === "transmit" ? detail : kind] ?? "", effects: [], changes: [], what: words });
+  }
+  return steps.sort((one, other) => one.time - other.time);
+}
+
+/** Why an order came out as it did: what each member had when it froze, what it lacked, and what puts each pair in order. */
+function reasonsOf(run, table) {
+  const members = run.names.map((_, node) => ({ node, log: [], froze: null, lost: new Set(), to: new Set(), orders: [], resumed: null }));
+  for (let row = 0; row < table.rows; row++) {
+    const kind = run.kinds[table.kind[row]], member = members[table.node[row]], name = `${table.source[row]}#${table.seq[row]}`;
+    if (!member) continue;
+    if (kind === "stop") member.froze ??= table.time[row];
+    else if (kind === "resume") member.resumed ??= table.time[row];
+    else if ((kind === "receive" || kind === "accept") && table.source[row] >= 0) {
+      if ((member.froze === null || member.froze === table.time[row]) && !member.log.includes(name)) member.log.push(name);
+    } else if (kind === "send") for (const node of destinationsOf(table, row) ?? members.keys()) members[node]?.to.add(name);
+    else if (kind === "deliver") member.orders.push(name);
+  }
+  if (!members.some((member) => member.froze !== null)) return null;
+  const known = new Set(members.flatMap((member) => member.log));
+  for (const member of members) member.lacked = [...known].filter((name) => member.to.has(name) && !member.log.includes(name));
+  const order = members.map((member) => member.orders).reduce((one, other) => (other.length > one.length ? other : one), []);
+  const pairs = [];
+  for (let at = 1; at < order.length; at++) {
+    const [one, other] = [order[at - 1], order[at]];
+    const both = members.filter((member) => member.log.includes(one) && member.log.includes(other));
+    const so = both.filter((member) => member.log.indexOf(one) < member.log.indexOf(other)), not = both.filter((member) => !so.includes(member));
+    pairs.push({ one, other, so: so.map((member) => member.node), not: not.map((member) => member.node), sender: one.split("#")[0] === other.split("#")[0] });
+  }
+  return { members: members.filter((member) => member.log.length || member.froze !== null), order, pairs, agreed: members.every((member) => isWithin(member.orders, order)) };
+}
+
+function isWithin(some, order) {
+  let at = -1;
+  return some.every((name) => (at = order.indexOf(name, at + 1)) >= 0);
+}
+
+/** What the panel shows of a story. */
+class StoryPanel {
+  constructor(panel) { this.panel = panel; }
+  show(story) {
+    const { view, steps, at } = story, { run } = view, step = steps[at];
+    const go = (to, text, label) => {
+      const button = made("button", { text, "aria-label": label, title: label, click: () => this.panel.app.goTo(to) });
+      button.disabled = to < -1 || to >= steps.length || to === at;
+      return button;
+    };
+    const place = made("p", { class: "steps" }, go(-1, "«", "To the beginning"), go(at - 1, "‹ back", "The step before (p)"),
+      made("span", { text: at < 0 ? `${steps.length} steps` : `step ${at + 1} of ${steps.length}` }), go(at + 1, "next ›", "The next step (n)"), go(steps.length - 1, "»", "To the end"));
+    const children = [this.panel.back(view), made("h2", { text: story.title }), place];
+    if (at < 0) children.push(...this.beginning(story));
+    else {
+      children.push(made("p", { class: "words", text: this.panel.app.named(run, step.words) }));
+      if (step.note) children.push(made("p", { class: "note", text: step.note }));
+      if (story.free_from !== undefined && at >= story.free_from) children.push(made("p", { class: "dim", text: "From here on nothing is lost." }));
+      if (step.effects.length) children.push(made("ul", {}, ...step.effects.map((text) => made("li", { text }))));
+      if (story.broken && story.ended) children.push(made("p", { class: "rule" }, made("strong", { text: "A promise is broken: " }), story.broken));
+      const reasons = story.table && reasonsOf(run, until(story.table, step.time));
+      if (reasons) children.push(...this.reasons(view, reasons));
+      if (story.states) children.push(...this.states(story));
+    }
+    this.panel.show(...children);
+  }
+  beginning(story) {
+    const hint = "Go through it with n and p, or with the buttons. What is behind the step is pale in the picture.";
+    const broken = story.broken ? [made("p", { class: "rule" }, made("strong", { text: "It ends with a broken promise: " }), story.broken)] : [];
+    const protocol = PROTOCOLS[story.view.run.protocol];
+    return [made("p", { text: story.about }), ...broken, ...(protocol ? [made("h3", { text: `What ${story.view.run.protocol} promises` }), made("p", { text: protocol })] : []),
+      made("p", { class: "dim", text: hint })];
+  }
+  /** What differs from the step before, and the states of all machines. */
+  states(story) {
+    const { steps, at, view } = story, { changes } = steps[at];
+    const rows = changes.map(([node, name, before, after]) => made("tr", {}, made("td", { text: view.run.names[node] }), made("td", { text: name.replaceAll("_", " ") }), made("td", { text: before ?? "–" }), made("td", { class: "late", text: after ?? "–" })));
+    const head = made("tr", {}, ...["member", "variable", "before", "now"].map((text) => made("th", { text })));
+    const differs = changes.length ? made("table", { class: "texts" }, head, ...rows) : made("p", { class: "dim", text: "No machine's state changes." });
+    const changed = new Set(changes.map(([node, name]) => `${node}/${name}`));
+    const all = story.statesAt(at).map((values, node) => {
+      const table = made("table", { class: "texts" }, ...Object.entries(values).map(([name, value]) => made("tr", changed.has(`${node}/${name}`) ? { class: "changed" } : {}, made("td", { text: name.replaceAll("_", " ") }), made("td", { text: value }))));
+      const details = made("details", {}, made("summary", { text: `All of ${view.run.names[node]}'s state` }), table);
+      details.open = this.open?.has(node) ?? false;
+      details.addEventListener("toggle", () => { (this.open ??= new Set())[details.open ? "add" : "delete"](node); });
+      return details;
+    });
+    return [made("h3", { text: "What differs from the step before" }), differs, made("div", {}, ...all)];
+  }
+  /** Who froze with what, who lacked what, and why the order is as it is. */
+  reasons(view, { members, order, pairs, agreed }) {
+    const { run } = view, name = (message) => messageName(run, ...message.split("#").map(Number));
+    const names = (messages) => messages.map(name).join(" ") || "nothing", who = (nodes) => nodes.map((node) => run.names[node]).join(", ");
+    const rows = members.map((member) => made("tr", {}, made("td", { text: run.names[member.node] }), made("td", { text: member.froze === null ? "not frozen yet" : names(member.log) }),
+      made("td", { class: member.lacked.length ? "lost" : "", text: member.froze === null ? "" : names(member.lacked) }), made("td", { text: names(member.orders) })));
+    const head = made("tr", {}, ...["member", "had, in this order, when it froze", "lacked", "delivered"].map((text) => made("th", { text })));
+    const found = [made("h3", { text: "Who had what, and who lacked what" }), made("table", { class: "texts" }, head, ...rows)];
+    if (order.length < 2) return found;
+    const because = pairs.map(({ one, other, so, not, sender }) => {
+      if (so.length && not.length) return `${name(one)} before ${name(other)}: ${who(so)} had them so, and ${who(not)} the other way round`;
+      if (so.length) return `${name(one)} before ${name(other)}: ${who(so)} had ${so.length > 1 ? "both in this order" : "them in this order"}`;
+      if (sender) return `${name(one)} before ${name(other)}: they are of one sender, in the order of their numbers`;
+      if (not.length) return `${name(one)} before ${name(other)}, although ${who(not)} had them the other way round`;
+      return `${name(one)} before ${name(other)}: nobody had both when it froze; what nothing else puts in order is sorted by sender`;
+    });
+    return [...found, made("h3", { text: agreed ? "Why the order came out as it did" : "The orders of delivery contradict each other" }), made("ul", {}, ...because.map((text) => made("li", { text })))];
+  }
+}
+
+function until(table, time) {
+  const rows = [];
+  for (let row = 0; row < table.rows && table.time[row] <= time; row++) rows.push(row);
+  return taken(table, rows);
+}
+
+/** What each protocol promises, in the words of its page. */
+const PROTOCOLS = {
+  po: "Every member delivers every message once, and the messages of one sender in the order in which they were sent.",
+  spo: "A message goes to any part of the group. Each destination delivers it once, and the messages of one sender in the order in which they were sent.",
+  to: "All members deliver all messages in one order.",
+  st: "A message goes to any part of the group, and all destinations that two messages have in common deliver them in the same order. All members hear one channel, on which each may miss something. Who notices that it lacks a message freezes; all exchange what they have, compute one order from it, and go on when nobody lacks anything.",
+  prito: "All members deliver all messages in one order, and within a run of messages the urgent ones come first.",
+  prio: "All members deliver all messages in one order, and urgent ones overtake others in it, but never for ever.",
+  sequencer: "All members deliver all messages in one order: one of them, the sequencer, gives each message its place.",
+};
