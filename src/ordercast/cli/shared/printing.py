@@ -18,10 +18,10 @@ def counted(number: int, of: str) -> str:
 
 
 def noun(number: int, of: str) -> str:
-    """The noun alone, as it follows a number: run, runs; delivery, deliveries."""
+    """The noun alone, as it follows a number: run, runs; key, keys; delivery, deliveries."""
     if number == 1:
         return of
-    return f"{of[:-1]}ies" if of.endswith("y") else f"{of}s"
+    return f"{of[:-1]}ies" if of.endswith("y") and of[-2:-1] not in "aeiou" else f"{of}s"
 
 
 def in_lines(sentence: str) -> list[str]:
