@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
-# Three workers for two cores: many tests wait for timeouts. A larger machine may say JOBS=8.
-JOBS ?= 3
+# Four workers for two cores: many tests wait for timeouts. A larger machine may say JOBS=8.
+JOBS ?= 4
 SOAK_SECONDS ?= 600
 
 .DEFAULT_GOAL := help
@@ -12,12 +12,13 @@ help: ## print what can be made
 
 install: .venv/installed ## set up .venv with pinned versions and the ordercast command
 
-demo: install ## every protocol under loss on an embedded Spark: sweep, audit, figures of the papers, one page
+demo: install ## every protocol under loss on an embedded Spark: sweep, audit, figures, one page; a live group into a table
 	@rm -rf demo && mkdir demo
 	$(BIN)/ordercast sweep examples/demo.toml --out demo/trace
 	$(BIN)/ordercast evaluate --quick --out demo/evaluation
 	$(BIN)/ordercast audit demo/trace --json demo/verdict.json
 	$(BIN)/ordercast report demo/evaluation --verdict demo/verdict.json
+	$(BIN)/python examples/stream_table.py
 
 docs: install ## the documentation as a site that opens without a network: site/index.html
 	@$(BIN)/python docs/reference_pages.py

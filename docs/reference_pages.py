@@ -92,16 +92,17 @@ def _cell(text: str) -> str:
 _API_HEAD = """\
 # Python API
 
-The public names: those of `ordercast`, `ordercast.simulation`, `ordercast.log`, `ordercast.replicated` and
-`ordercast.pipeline`. Everything else may change without notice. On the site each name has a page of its own, made from
-its docstring. The lists are written by `python docs/reference_pages.py` from `__all__` of these modules.
+The public names: those of `ordercast`, `ordercast.simulation`, `ordercast.log`, `ordercast.replicated`,
+`ordercast.gateway` and `ordercast.pipeline`. Everything else may change without notice. On the site each name has a
+page of its own, made from its docstring. The lists are written by `python docs/reference_pages.py` from `__all__` of
+these modules.
 """
 _SECTIONS: dict[str, tuple[str, dict[str, str]]] = {
     "ordercast": (
         "Live groups",
         {
-            "Joining, sending, receiving": "join Joining Settings Order Group Message View Excluded Blocked Unblocked "
-            "Receipt Level State GroupKeys",
+            "Joining, sending, receiving": "join Joining Settings Order Group SyncGroup Message View Excluded Blocked "
+            "Unblocked Receipt Level State GroupKeys",
             "Monitoring": "Stats serve_metrics",
         },
     ),
@@ -130,6 +131,13 @@ _SECTIONS: dict[str, tuple[str, dict[str, str]]] = {
             "Joining": "join Members Answers CommandId History",
             "Blocks": "Dict Change Counter Set Queue Assignment Lock Holder Leader Barrier",
             "Classes of your own": "Replicated command query Query Context Call",
+        },
+    ),
+    "ordercast.gateway": (
+        "Batches from outside",
+        {
+            "Handing over": "Gateway Batch Committed",
+            "Taking each once": "Batches batches_in recover",
         },
     ),
     "ordercast.pipeline": (

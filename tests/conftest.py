@@ -1,7 +1,11 @@
 """What tests share: one worker with Spark, which takes seconds and a gigabyte, and one group of each name."""
 
+import atexit
+import gc
 import os
+import shutil
 import signal
+import tempfile
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -19,12 +23,24 @@ LONG = (
 )
 """Where tests take seconds: those that wait most come first."""
 
+# What is collected stays until the end. Nothing looks for garbage in it: not meanwhile, and not in any test.
+gc.disable()
+
 # How long an example takes depends on what else the machine does: no test is timed.
 settings.register_profile("ordercast", deadline=None, max_examples=60)
 settings.load_profile("ordercast")
 
+# Our jobs on Spark are short: to compile their code thoroughly would take longer than to run it.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+
 # A shell without job control starts what is in the background with SIGINT ignored, and programs would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# Groups on this machine make a key of their user: tests have one of their own, workers and what they start the same.
+_CONFIG = "ORDERCAST_TESTS_CONFIG"
+if _CONFIG not in os.environ:
+    os.environ[_CONFIG] = os.environ["XDG_CONFIG_HOME"] = tempfile.mkdtemp(prefix="ordercast-tests-")
+    atexit.register(shutil.rmtree, os.environ[_CONFIG], ignore_errors=True)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -55,6 +71,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Spark, what takes long, the others; each as they were."""
     if "PYTEST_XDIST_WORKER" in os.environ:
         items.sort(key=lambda item: _turn(item.nodeid.partition("::")[0]))
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 def _turn(file: str) -> int:

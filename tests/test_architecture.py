@@ -39,16 +39,18 @@ ROOMS: dict[str, tuple[set[str], set[str]]] = {
     "live": ({"model", "protocols", "trace", "wire", "log"}, {"stdlib", "msgspec", "prometheus_client"}),
     # Objects on live groups; what is applied, and when, is decided without the event loop.
     "replicated": ({"model", "trace", "live"}, {"stdlib", "msgspec"}),
+    # Batches from outside, once in the order of a group.
+    "gateway": ({"model", "log", "live"}, {"stdlib", "msgspec"}),
     "audit": ({"model", "trace"}, {"stdlib"}),
     "drawing": ({"model"}, {"stdlib", "rich"}),
-    "simulator": ({"model", "protocols", "trace"}, {"stdlib"}),
+    "simulator": ({"model", "protocols", "trace", "log"}, {"stdlib"}),
     # Time is only measured here, never asked for.
     "explorer": ({"model", "protocols", "trace"}, {"stdlib", "msgspec"}),
     # Random runs: drawn, judged, made small.
     "swarm": ({"model", "protocols", "trace", "audit", "simulator"}, {"stdlib", "msgspec"}),
     # The only room with Spark. What it measures and judges is made elsewhere.
     "pipeline": (
-        {"model", "trace", "protocols", "audit", "simulator", "explorer", "swarm"},
+        {"model", "trace", "log", "protocols", "audit", "simulator", "explorer", "swarm"},
         {"stdlib", "msgspec", "numpy", "pyarrow", "pyspark", "scipy"},
     ),
     # Experiments as data, formulas and statistics; how runs are measured is handed in.
@@ -66,6 +68,7 @@ ROOMS: dict[str, tuple[set[str], set[str]]] = {
             "wire",
             "live",
             "replicated",
+            "gateway",
             "audit",
             "drawing",
             "simulator",
@@ -88,7 +91,7 @@ METAPHORS = {
 """Names that modules had before they were named by the field's words: nobody who knows the field finds them."""
 HOMONYMS = {"channel": "explorer", "completion": "explorer", "nodes": "explorer", "replay": "explorer"}
 """Names that one package has no module of, because another package has one that is something else."""
-LISTS_OF_OPTIONS = {"simulate_command", "check_command", "node_command", "audit_command", "join"}
+LISTS_OF_OPTIONS = {"simulate_command", "check_command", "node_command", "audit_command", "gateway_command", "join"}
 LIVE_LAYERS = {
     "values": set(),  # what users are given: events, statistics, names of logs, sentences
     "session": set(),
@@ -104,7 +107,7 @@ LIVE_MODULES = {
     **dict.fromkeys(("session", "transport", "settings", "state_transfer", "host"), ""),
     **dict.fromkeys(("doctor", "group", "join", "join_options", "metrics", "open_group", "prometheus"), "top"),
     **dict.fromkeys(("__init__", "group_members", "join_open_group", "local_groups", "member_parts", "restart"), "top"),
-    "relay_process": "top",
+    **dict.fromkeys(("relay_process", "resolution", "sync_group", "user_key"), "top"),
 }
 """The layer of each module and package of `live`; "": its own name."""
 MODULES = sorted(PACKAGE.rglob("*.py"))

@@ -261,7 +261,14 @@ def test_names_of_types_have_words_of_their_own() -> None:
     """Python would show the docstring of `dict` or `tuple`, which is none of ours, and not even well-formed."""
     modules = [
         import_module(name)
-        for name in ("ordercast", "ordercast.simulation", "ordercast.log", "ordercast.replicated", "ordercast.pipeline")
+        for name in (
+            "ordercast",
+            "ordercast.simulation",
+            "ordercast.log",
+            "ordercast.replicated",
+            "ordercast.gateway",
+            "ordercast.pipeline",
+        )
     ]
     public = {name: getattr(module, name) for module in modules for name in module.__all__}
     aliases = {name: value for name, value in public.items() if hasattr(value, "__origin__")}

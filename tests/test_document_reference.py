@@ -36,7 +36,15 @@ def section(page: str, title: str) -> str:
 
 
 @pytest.mark.parametrize(
-    "module", ["ordercast", "ordercast.simulation", "ordercast.log", "ordercast.replicated", "ordercast.pipeline"]
+    "module",
+    [
+        "ordercast",
+        "ordercast.simulation",
+        "ordercast.log",
+        "ordercast.replicated",
+        "ordercast.gateway",
+        "ordercast.pipeline",
+    ],
 )
 def test_every_public_name_has_a_page(module: str) -> None:
     """The lists of api.md are what the site makes a page for each name of."""
@@ -51,7 +59,15 @@ def test_every_public_name_has_a_page(module: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "module", ["ordercast", "ordercast.simulation", "ordercast.log", "ordercast.replicated", "ordercast.pipeline"]
+    "module",
+    [
+        "ordercast",
+        "ordercast.simulation",
+        "ordercast.log",
+        "ordercast.replicated",
+        "ordercast.gateway",
+        "ordercast.pipeline",
+    ],
 )
 def test_every_public_name_has_a_docstring_of_its_own(module: str) -> None:
     loaded = importlib.import_module(module)

@@ -23,7 +23,7 @@ import asyncio, secrets, ordercast
 async def main():
     group = "light-" + secrets.token_hex(4)
     joins = [
-        ordercast.join(group, name=name, members=["A", "B"], order={order!r}, record={record!r})
+        ordercast.join(group, name=name, members=["A", "B"], order={order!r}, record={record!r}, insecure=True)
         for name in "AB"
     ]
     groups = await asyncio.gather(*joins)
@@ -33,7 +33,15 @@ async def main():
 asyncio.run(main())
 """
 HEAVY = {"cryptography", "matplotlib", "numpy", "pandas", "prometheus_client", "pyarrow", "pyspark", "rich", "scipy"}
-ALONE = ["node", f"nobody else {uuid4().hex}", "--members", "A,B", "--timeout", "0.5"]  # tests run at the same time
+ALONE = [
+    "node",
+    f"nobody else {uuid4().hex}",
+    "--members",
+    "A,B",
+    "--timeout",
+    "0.5",
+    "--insecure",
+]  # tests run at the same time
 
 
 def modules_after(code: str) -> set[str]:

@@ -12,12 +12,20 @@ import pytest
 from mypy import api
 
 import ordercast
+import ordercast.gateway
 import ordercast.log
 import ordercast.pipeline
 import ordercast.replicated
 import ordercast.simulation
 
-MODULES: list[ModuleType] = [ordercast, ordercast.simulation, ordercast.log, ordercast.replicated, ordercast.pipeline]
+MODULES: list[ModuleType] = [
+    ordercast,
+    ordercast.simulation,
+    ordercast.log,
+    ordercast.replicated,
+    ordercast.gateway,
+    ordercast.pipeline,
+]
 NAMES = [(module, name) for module in MODULES for name in module.__all__ if name != "__version__"]
 CLASSES = [(module, name) for module, name in NAMES if inspect.isclass(getattr(module, name))]
 OPAQUE = {"Scenario"}

@@ -12,20 +12,9 @@ import os
 import subprocess
 import sys
 import tempfile
-import zipfile
 from pathlib import Path
 
-JAR = Path("/usr/share/java/jgroups.jar")
-HERE = Path(__file__).parent
-
-
-def stack(folder: Path) -> Path:
-    """The stack out of the jar."""
-    with zipfile.ZipFile(JAR) as jar:
-        text = jar.read("flush-udp.xml").decode()
-    found = folder / "flush-udp.xml"
-    found.write_text(text.replace('max_bundle_timeout="30"', 'max_bundle_timeout="1"'))
-    return found
+from jgroups import JAR, compile_class, network, stack
 
 
 def main() -> None:
@@ -35,18 +24,16 @@ def main() -> None:
     parser.add_argument("--times", type=int, default=5)
     parser.add_argument("--state", type=int, default=100_000_000)
     asked = parser.parse_args()
-    network = f"ocjv{os.getpid()}"
+    namespace = f"ocjv{os.getpid()}"
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        subprocess.run(["javac", "-cp", str(JAR), "-d", str(folder), str(HERE / "JGroupsViews.java")], check=True)
-        subprocess.run(["ip", "netns", "add", network], check=True)
-        try:
-            for command in ("link set lo up multicast on", "route add 224.0.0.0/4 dev lo"):
-                subprocess.run(["ip", "-n", network, *command.split()], check=True)
+        compile_class(folder, "JGroupsViews")
+        xml = stack(folder, "flush-udp")
+        with network(namespace):
             told = subprocess.run(
                 [
-                    *f"ip netns exec {network} java -Xmx2g -Djava.net.preferIPv4Stack=true".split(),
-                    *("-Djgroups.bind_addr=127.0.0.1", "-cp", f"{folder}:{JAR}", "JGroupsViews", str(stack(folder))),
+                    *f"ip netns exec {namespace} java -Xmx2g -Djava.net.preferIPv4Stack=true".split(),
+                    *("-Djgroups.bind_addr=127.0.0.1", "-cp", f"{folder}:{JAR}", "JGroupsViews", str(xml)),
                     *(str(asked.members), str(asked.times), str(asked.state)),
                 ],
                 stdout=subprocess.PIPE,
@@ -55,8 +42,6 @@ def main() -> None:
                 timeout=60 + 40 * asked.times,
                 check=True,
             ).stdout
-        finally:
-            subprocess.run(["ip", "netns", "del", network], check=False)
     sys.stdout.write("".join(f"{line}\n" for line in told.splitlines() if line.startswith("{")))
 
 

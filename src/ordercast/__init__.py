@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from ordercast.live.settings import Order, Settings
     from ordercast.live.state_transfer.application import State
     from ordercast.live.stats import Stats
+    from ordercast.live.sync_group import SyncGroup
     from ordercast.model.machine import Level
     from ordercast.wire.keys import GroupKeys
 
@@ -64,6 +65,7 @@ __all__ = [
     "Settings",
     "State",
     "Stats",
+    "SyncGroup",
     "TraceError",
     "Unblocked",
     "Undelivered",
@@ -88,6 +90,7 @@ if not TYPE_CHECKING:  # type checkers see the imports above, and so report a mi
         "Settings": "live.settings",
         "State": "live.state_transfer.application",
         "Stats": "live.stats",
+        "SyncGroup": "live.sync_group",
         "Unblocked": "live.events",
         "View": "live.events",
         "join": "live.join",

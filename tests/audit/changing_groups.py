@@ -1,7 +1,8 @@
 """Runs of groups whose members change, written down as scripts: one line for each event of a node.
 
 A script is by node: `view 1 = 0 1 2 heard 0 1`, `send a 0 1 2`, `renumber a 0 1 3`, `deliver a`,
-`ack a`, `state 0 1` (of view 1 from node 0), `leave drained`, `exclude 2`, `crash`.
+`ack a`, `state 0 1` (of view 1 from node 0), `leave drained`, `exclude 2`, `crash`, `durable a`, `restart 2 1` (as node
+2 before, with one message in its log), `drop 1` (from position 1 on).
 Letters name messages; a source's are numbered as it sends them.
 """
 
@@ -52,10 +53,10 @@ def _columns(words: list[str], names: dict[str, tuple[int, int]]) -> tuple[Any, 
             places, told, heard = text.partition("heard")
             detail = f"heard={','.join(heard.split())}; why" if told else "why"
             return None, int(number), tuple(map(int, places.split())), None, detail
-        case "state":
+        case "state" | "restart":
             return int(rest[0]), int(rest[1]), None, None, None
-        case "exclude":
-            return None, int(rest[0]), None, None, "silent"
+        case "drop" | "exclude":
+            return None, int(rest[0]), None, None, "silent" if kind == "exclude" else None
         case "leave" | "crash" | "abort":
             return None, None, None, None, " ".join(rest) or None
         case "send" | "renumber":

@@ -19,6 +19,7 @@ def stopped(*received: str, ending: str = "crash") -> RunLogs:
     figure = Figure(SENT, received)
     if ending == "view":
         figure.add(1, "view", to=(1, 2))
+        figure.add(2, "view", to=(1, 2))
     else:
         figure.add(0, ending)
     return figure.logs()
@@ -118,6 +119,7 @@ def accepted_by(*nodes: int, view_first: bool) -> Figure:
         if node:
             figure.add(node, "receive", "a")
         figure.add(node, "accept", "a")
+    figure.add(0, "view", to=(0, 1))
     if view_first:
         figure.add(1, "view", to=(0, 1))
     figure.add(1, "preack", "a", time=5)

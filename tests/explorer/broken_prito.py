@@ -126,6 +126,28 @@ class SortsInWhenAccepted(Assembled):
     policies, receptions = _SortedElsewhere, _SortsInWhenAccepted
 
 
+class _AllEqual(PriorityOrder):
+    def enter(self, packet: Packet, position: int) -> None:
+        heappush(self.by_priority, (0, position, packet))
+
+
+class IgnoresPriorities(Assembled):
+    """Delivers in the order of the channel: one order, all levels true, and nothing urgent goes first."""
+
+    policies = _AllEqual
+
+
+class _LeastUrgentFirst(PriorityOrder):
+    def enter(self, packet: Packet, position: int) -> None:
+        heappush(self.by_priority, (packet.priority, position, packet))
+
+
+class LeastUrgentFirst(Assembled):
+    """Lower priorities first."""
+
+    policies = _LeastUrgentFirst
+
+
 class _LastOfEqualsFirst(PriorityOrder):
     def enter(self, packet: Packet, position: int) -> None:
         heappush(self.by_priority, (-packet.priority * 100 - packet.seq, position, packet))

@@ -35,36 +35,35 @@ def case(name: str, *lines: str, firings: int, **how: Any) -> Any:
 
 
 EXHAUSTED = [
-    case("pair", "a{2}", "", losses=1, firings=6),
-    case("pair-two-losses", "a{2} b{2}", "", losses=2, firings=3),
+    case("pair", "a{2}", "", losses=1, firings=4),
+    case("pair-two-losses", "a{2} b{2}", "", losses=2, firings=2),
     case("pair-both-send", "a{1,2}", "b{1,2}", losses=1, firings=2),
     case("single", "a{2}", "", "", losses=1, firings=4),
     case("single", "a{2}", "", "", losses=1, firings=4, **ONE),
     case("x-y-z", *XYZ, losses=1, firings=0),
-    case("x-y-z", *XYZ, losses=1, firings=0, **ONE),
-    case("A1", *A1, losses=1, firings=1),
-    case("C0", *C0, firings=2),
-    case("C0-loss", *C0, losses=1, firings=1),
+    case("A1", *A1, losses=1, firings=0),
+    case("C0", *C0, firings=1),
+    case("C0-loss", *C0, losses=1, firings=0),
     case("C1", *C1, losses=1, firings=2),
-    case("C2", *C2, losses=1, firings=2, **ONE),
-    case("a-b-two-losses", "a{2} b{3}", "", "", losses=2, firings=2, **ONE),
-    case("hold-two-losses", *HOLD, losses=2, firings=0, **ONE),
-    case("window-1", "a{2,3} b{2}", "", "", window=1, losses=1, firings=1),
+    case("C2", *C2, losses=1, firings=1, **ONE),
+    case("a-b-two-losses", "a{2} b{3}", "", "", losses=2, firings=1, **ONE),
+    case("hold", *HOLD, losses=1, firings=0, **ONE),
+    case("window-1", "a{2,3} b{2}", "", "", window=1, losses=1, firings=0),
     case("quota-2", *THREE, quota=2, window=4, losses=1, firings=0),
-    case("sender-is-no-destination", "a{2,3}", "", "b{2}", losses=1, firings=1),
+    case("sender-is-no-destination", "a{2,3}", "", "b{2}", losses=1, firings=0),
     case("to-itself-alone", "a{1} b{1,2}", "", "c{3}", losses=1, firings=3),
-    case("duplicates", "a{2,3} b{2}", "", "", losses=1, duplicates=1, firings=1),
+    case("duplicates", "a{2,3} b{2}", "", "", losses=1, duplicates=1, firings=0),
     case("duplicates-pair", "a{2} b{2}", "", losses=1, duplicates=2, firings=2),
     case("hearsay-C2", *C2, infer_losses=True, losses=1, firings=1),
-    case("hearsay", "a{2,3}", "", "", infer_losses=True, losses=1, firings=2),
+    case("hearsay", "a{2,3}", "", "", infer_losses=True, losses=1, firings=1),
     case("drained", "a{2,3}", "", "", drained=True, losses=1, firings=0),
     case("drained-pair", "a{1,2}", "c{1}", drained=True, losses=1, firings=1),
     case("first-numbers", *C1, first_seq=(5, 0, 3), losses=1, firings=1),
-    case("patient", "a{2} b{2}", "", losses=2, firings=5, patient=True),
+    case("patient", "a{2} b{2}", "", losses=2, firings=3, patient=True),
     # Statuses that live groups gather may be overtaken by data, and overtake them.
     case("overtaken", "a", "", "", losses=1, firings=1, channel=Channel.ANY),
     case("overtaken-two", "a b", "", "", losses=1, firings=0, channel=Channel.ANY),
-    case("overtaken-subset", "a{2} b", "", "", firings=1, channel=Channel.ANY),
+    case("overtaken-subset", "a{2} b", "", "", firings=0, channel=Channel.ANY),
     case("overtaken-pair", "a b", "c", losses=1, firings=0, channel=Channel.ANY),
 ]
 
@@ -117,13 +116,19 @@ def a_walk(seed: int) -> None:
 
 
 def test_long_schedules_at_random() -> None:
-    for seed in range(120):
+    for seed in range(60):
         a_walk(seed)
 
 
 # --- minutes rather than seconds ---
 
 LARGE = [
+    case("pair", "a{2}", "", losses=1, firings=6),
+    case("window-1-pair-to-one", "a{2,3} b{2}", "", "", window=1, losses=1, firings=1),
+    case("sender-is-no-destination", "a{2,3}", "", "b{2}", losses=1, firings=1),
+    case("duplicates", "a{2,3} b{2}", "", "", losses=1, duplicates=1, firings=1),
+    case("hearsay", "a{2,3}", "", "", infer_losses=True, losses=1, firings=2),
+    case("overtaken-subset", "a{2} b", "", "", firings=1, channel=Channel.ANY),
     case("pair-two-losses", "a{2} b{2}", "", losses=2, firings=6),
     case("pair-both-send", "a{1,2}", "b{1,2}", losses=1, firings=6),
     case("single", "a{2}", "", "", losses=1, firings=7),

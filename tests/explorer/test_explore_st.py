@@ -30,6 +30,7 @@ ABC = ("a{1,2}", "b{2,3}", "c{1,3}")
 GY = ("", "g{1,3}", "y{1,3}")
 BOTH = ("a{1,2}", "b{1,2}")
 THREE = ("a{1,2} b{1,2}", "c{1,2}")
+TWO = ("a{1,2} b{1,2}", "")
 
 
 def case(name: str, *lines: str, firings: int, **how: Any) -> Any:
@@ -37,28 +38,28 @@ def case(name: str, *lines: str, firings: int, **how: Any) -> Any:
 
 
 EXHAUSTED = [
-    case("pair", "a{1,2}", "", losses=1, firings=3),
-    case("pair-to-the-other", "a{2}", "", losses=1, firings=3),
+    case("pair", "a{1,2}", "", losses=1, firings=2),
+    case("pair-to-the-other", "a{2}", "", losses=1, firings=2),
     case("pair-to-itself", "a{1} b{1,2}", "", losses=2, firings=1),
     case("pair-two-losses", "a{1,2}", "", losses=2, firings=2),
     case("pair-both-send", *BOTH, losses=1, firings=1),
-    case("pair-duplicates", *BOTH, duplicates=2, firings=1),
+    case("pair-duplicates", *BOTH, duplicates=1, firings=1),
     case("pair-first-numbers", *BOTH, first_seq=(5, 3), losses=1, firings=0),
-    case("log-limit-1", "a{1,2} b{1,2}", "c{1,2} d{1,2}", log_limit=1, firings=0),
-    case("log-limit-1-loss", *THREE, log_limit=1, losses=1, firings=0),
-    case("quota-1", *THREE, quota=1, losses=1, firings=1),
-    case("window-1", *THREE, window=1, losses=1, firings=0),
+    case("log-limit-1", *THREE, log_limit=1, firings=0),
+    case("log-limit-1-loss", *TWO, log_limit=1, losses=1, firings=0),
+    case("quota-1", *THREE, quota=1, losses=1, firings=0),
+    case("window-1", *TWO, window=1, losses=1, firings=0),
     case("single", "g{1,3}", "", "", losses=1, firings=1),
     case("single-to-one", "g{3}", "", "", losses=1, firings=1),
     case("single-patient", "g{1,3}", "", "", losses=1, firings=2, patient=True),
     case("S3", *GY, losses=1, firings=0),
     case("S3-duplicates", *GY, duplicates=1, firings=0),
     case("hearsay", "g{1,3}", "", "", infer_losses=True, losses=1, firings=1),
-    case("polls-late-pair", "a{1,2}", "", polls_late=True, losses=2, firings=2),
-    case("polls-late-both-send", *BOTH, polls_late=True, losses=1, firings=1),
+    case("polls-late-pair", "a{1,2}", "", polls_late=True, losses=2, firings=1),
+    case("polls-late-both-send", *BOTH, polls_late=True, losses=1, firings=0),
     case("polls-late-single", "g{1,3}", "", "", polls_late=True, losses=1, firings=1),
     case("polls-late-S3", *GY, polls_late=True, losses=1, firings=0),
-    case("polls-late-log-limit-1", *THREE, polls_late=True, log_limit=1, losses=1, firings=0),
+    case("polls-late-log-limit-1", *TWO, polls_late=True, log_limit=1, losses=1, firings=0),
     case("hearsay-foreign", "g{2}", "", "y{1}", infer_losses=True, losses=1, firings=0),
 ]
 
@@ -110,7 +111,7 @@ def a_walk(seed: int) -> None:
 
 
 def test_long_schedules_at_random() -> None:
-    for seed in range(100):
+    for seed in range(50):
         a_walk(seed)
 
 
@@ -156,6 +157,16 @@ def test_a_departure_taken_back_is_found(
 # --- minutes rather than seconds ---
 
 LARGE = [
+    case("pair", "a{1,2}", "", losses=1, firings=3),
+    case("pair-to-the-other", "a{2}", "", losses=1, firings=3),
+    case("pair-duplicates", *BOTH, duplicates=2, firings=1),
+    case("log-limit-1-all-send", "a{1,2} b{1,2}", "c{1,2} d{1,2}", log_limit=1, firings=0),
+    case("log-limit-1-loss", *THREE, log_limit=1, losses=1, firings=0),
+    case("quota-1", *THREE, quota=1, losses=1, firings=1),
+    case("window-1", *THREE, window=1, losses=1, firings=0),
+    case("polls-late-pair", "a{1,2}", "", polls_late=True, losses=2, firings=2),
+    case("polls-late-both-send", *BOTH, polls_late=True, losses=1, firings=1),
+    case("polls-late-log-limit-1", *THREE, polls_late=True, log_limit=1, losses=1, firings=0),
     case("pair-two-losses", "a{1,2}", "", losses=2, firings=4),
     case("pair-both-send", *BOTH, losses=2, firings=2),
     case("pair-window-1", *THREE, window=1, losses=1, firings=1),

@@ -31,6 +31,8 @@ CLASSES = {
     "sequencer": {"s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8"},
 }
 SLOW = {
+    "spo-r1",
+    "st-s1",
     "st-s2",
     "st-s4",
     "st-s7",
@@ -43,7 +45,7 @@ SLOW = {
     "sequencer-s7",
     "sequencer-s8",
 }
-"""One of the two searches takes more than a few seconds."""
+"""One of the two searches takes more than half a second, and most take some."""
 LARGE = {"st-s4": 8_000_000}
 """States that the sound rules have, or a few more, if there are more than a million."""
 CUT = {"prito-f6"}

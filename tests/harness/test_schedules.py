@@ -17,7 +17,7 @@ FEW = settings(
     derandomize=True,
     database=None,
     deadline=None,
-    max_examples=15,
+    max_examples=10,
     stateful_step_count=60,
     suppress_health_check=list(HealthCheck),
 )

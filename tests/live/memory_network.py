@@ -13,6 +13,7 @@ import pytest
 
 import ordercast.live.open_group
 from ordercast.live.group import Group
+from ordercast.live.host.heartbeat_thread import HeartbeatThread
 from ordercast.live.transport.addresses import Address
 from ordercast.live.transport.fragmentation import DatagramReassembler
 from ordercast.model.errors import GroupClosed
@@ -95,12 +96,14 @@ def use_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ordercast.live.open_group, "Endpoint", MemoryEndpoint)
     monkeypatch.setattr(ordercast.live.open_group, "open_socket", lambda address: address)
     monkeypatch.setattr(ordercast.live.open_group, "contacts_of", lambda _: [])  # those of other processes
+    monkeypatch.setattr(HeartbeatThread, "ticked", lambda *_: None)  # memory is that of one thread
 
 
 @asynccontextmanager
 async def group_in_memory(*names: str, **options: Any) -> AsyncIterator[list[Group]]:
     """An open group; in the end nobody closes or says anything: it is just gone."""
     SENT.clear()
+    options = {"insecure": True, **options}
     groups = list(await asyncio.gather(*(join("memory", name=name, members=names, **options) for name in names)))
     try:
         yield groups

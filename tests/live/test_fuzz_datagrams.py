@@ -147,7 +147,7 @@ async def disturb(order: str, key: GroupKeys | None, chance: Random, count: int)
     """A group, nonsense of strangers, and the group afterwards."""
     async with group_in_memory(*NAMES, order=order, key=key) as groups:
         await talk(groups)
-        places = [PLACES[address] for address in members_of("memory", NAMES).values()]
+        places = [PLACES[address] for address in members_of("memory", NAMES, shared=True).values()]
         for number in range(count):
             chance.choice(places).put(nonsense(chance))
             if number % 20 == 19:

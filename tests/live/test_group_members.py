@@ -11,6 +11,7 @@ from ordercast.live import group_members
 from ordercast.live.group_members import FoundGroup, Presence, find_members
 from ordercast.live.local_groups import contacts_of
 from ordercast.live.transport.addresses import Address
+from ordercast.live.user_key import user_keys
 from ordercast.wire.keys import keys_from_text
 from tests.live.groups import ORDERS, crash, group_of, member_of, run
 
@@ -21,7 +22,7 @@ KEYS, OTHERS = (keys_from_text(f"1:{digits * 32}", "a test") for digits in ("ab"
 async def ask(
     group: str, contacts: Sequence[Address] = (), keys: GroupKeys | None = None, timeout: float = 5
 ) -> FoundGroup:
-    return await find_members(group, contacts or contacts_of(group), keys, timeout)
+    return await find_members(group, contacts or contacts_of(group), keys or user_keys(), timeout)
 
 
 @pytest.fixture

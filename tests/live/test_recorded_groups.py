@@ -31,7 +31,7 @@ KEY = keys_from_text(new_key(), "here")
 
 
 def places() -> list[MemoryEndpoint]:
-    return [PLACES[address] for address in members_of("memory", NAMES).values() if address in PLACES]
+    return [PLACES[address] for address in members_of("memory", NAMES, shared=True).values() if address in PLACES]
 
 
 def put_again(kept: list[bytes], chance: Random) -> None:
@@ -113,7 +113,9 @@ def start_channel(monkeypatch: pytest.MonkeyPatch, keys: GroupKeys | None = KEY)
     monkeypatch.setattr(ordercast.live.relay_process, "Endpoint", MemoryEndpoint)
     monkeypatch.setattr(ordercast.live.relay_process, "open_socket", lambda address: address)
     parameters = parameters_for(Settings(), len(NAMES), loopback=True)
-    started = RelayProcess("memory", CHANNEL, list(members_of("memory", NAMES).values()), parameters, keys=keys)
+    started = RelayProcess(
+        "memory", CHANNEL, list(members_of("memory", NAMES, shared=True).values()), parameters, keys=keys
+    )
     started.start()
     return started
 
@@ -153,7 +155,7 @@ def test_one_order_stays_one_when_a_new_channel_is_given_what_a_member_had_lost(
 ) -> None:
     """C loses what B says and hears what A says; the channel dies; the next one is handed what B said to the former."""
     said_by_b: list[bytes] = []
-    real, lossy, place_of_c = MemoryEndpoint.put, True, members_of("memory", NAMES)["C"]
+    real, lossy, place_of_c = MemoryEndpoint.put, True, members_of("memory", NAMES, shared=True)["C"]
 
     def put(self: MemoryEndpoint, datagram: bytes) -> None:
         if self._own == CHANNEL and b"from B" in datagram:

@@ -25,7 +25,7 @@ NAMES = ("A", "B", "C")
 
 
 def channel_at(port: int, group: str, keys: GroupKeys | None = None, **settings: Any) -> RelayProcess:
-    place, members = address_of(f"127.0.0.1:{port}"), list(members_of(group, NAMES).values())
+    place, members = address_of(f"127.0.0.1:{port}"), list(members_of(group, NAMES, shared=True).values())
     parameters = parameters_for(Settings(**settings), len(members), loopback=True)
     channel = RelayProcess(group, place, members, parameters, keys=keys)
     channel.start()
@@ -45,6 +45,7 @@ def test_a_group_survives_the_loss_of_its_channel(order: str, tmp_path: Path) ->
                     members=NAMES,
                     order=order,
                     relay=f"127.0.0.1:{port}",
+                    insecure=True,
                     record=tmp_path,
                     timeout=10,
                 )
@@ -103,6 +104,7 @@ def test_a_channel_that_dies_ends_the_group_by_its_name(order: str) -> None:
         port, name = free_port(), new_name()
         channel = channel_at(port, name)
         options: Any = {"members": NAMES, "order": order, "relay": f"127.0.0.1:{port}", "failure_timeout": 0.5}
+        options["insecure"] = True  # as the relay
         joined = await asyncio.gather(*(join(name, name=each, timeout=10, **options) for each in NAMES))
         await joined[0].send(b"it lives")
         await asyncio.gather(*(hear(group, 1) for group in joined))
@@ -162,7 +164,12 @@ def test_a_relay_serves_the_views_after_the_first(order: str, gone: int) -> None
     async def test() -> None:
         name, port = new_name(), free_port()
         channel = channel_at(port, name, failure_timeout=0.6)
-        options: dict[str, Any] = {"order": order, "relay": f"127.0.0.1:{port}", "failure_timeout": 0.6, "timeout": 10}
+        options: dict[str, Any] = {
+            "order": order,
+            "relay": f"127.0.0.1:{port}",
+            "failure_timeout": 0.6,
+            "insecure": True,
+        }
         joined = list(await asyncio.gather(*(join(name, name=each, members=NAMES, **options) for each in NAMES)))
         crash(joined.pop(gone))
         for number in range(40):

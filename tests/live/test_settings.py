@@ -20,6 +20,7 @@ ALL_GIVEN = Settings(
     window=7,
     quorum="static",
     failure_timeout=5,
+    pause_timeout=20,
     round_trip=0.25,
     mtu=1400,
     max_datagram_size=1400,

@@ -18,7 +18,7 @@ from ordercast.log.reader import messages_of
 from ordercast.log.retention import Retention
 from ordercast.log.snapshots import read_snapshot
 from ordercast.model.errors import LogDamaged, LogError
-from tests.log.faulty_disk import Crashed, FaultyDisk
+from ordercast.simulator.faulty_disk import Crashed, FaultyDisk
 
 GROUP = "orders"
 NAMES = ("A", "B", "C")

@@ -1,11 +1,14 @@
 """Small logs for tests."""
 
 from pathlib import Path
+from random import Random
+from typing import Any
 
 from ordercast.log.disk import Disk, FolderDisk
 from ordercast.log.files import LogFiles, Options
 from ordercast.log.format import Packet, View
 from ordercast.log.reader import messages_of
+from ordercast.simulator.faulty_disk import FaultyDisk
 
 GROUP = "orders"
 MEMBERS = ("A", "B", "C")
@@ -54,3 +57,8 @@ def folder_log(folder: Path, count: int, max_segment: int = 1000) -> Path:
     log.close()
     disk.close()
     return folder
+
+
+def quiet_disk() -> Any:
+    """A disk without faults."""
+    return FaultyDisk(Random(0))

@@ -5,8 +5,8 @@ from itertools import pairwise
 from ordercast.log.agreement import common_place, locator
 from ordercast.log.files import LogFiles, Options
 from ordercast.log.format import Packet
-from tests.log.faulty_disk import FaultyDisk, quiet_disk
-from tests.log.logs import GROUP, ONE, packet
+from ordercast.simulator.faulty_disk import FaultyDisk
+from tests.log.logs import GROUP, ONE, packet, quiet_disk
 
 
 def log_of(packets: list[Packet], frame: int, options: Options = ONE) -> tuple[FaultyDisk, list[tuple[int, bytes]]]:

@@ -14,8 +14,8 @@ from ordercast.log.reader import messages_of
 from ordercast.log.segments import segment_name
 from ordercast.log.writer import Log
 from ordercast.model.errors import ConfigError, LogDamaged, LogError
-from tests.log.faulty_disk import FaultyDisk, quiet_disk
-from tests.log.logs import GROUP, MEMBERS, ONE, SMALL, folder_log, packet, payloads, write_frames, written
+from ordercast.simulator.faulty_disk import FaultyDisk
+from tests.log.logs import GROUP, MEMBERS, ONE, SMALL, folder_log, packet, payloads, quiet_disk, write_frames, written
 
 
 def test_it_begins_at_any_position_and_ends_at_any(tmp_path: Path) -> None:

@@ -13,8 +13,8 @@ from ordercast.log.published_end import NAME as END
 from ordercast.log.recovery import recover
 from ordercast.log.segments import segment_name
 from ordercast.model.errors import LogDamaged, LogError
-from tests.log.faulty_disk import FaultyDisk, quiet_disk
-from tests.log.logs import FRAME, GROUP, MEMBERS, ONE, SMALL, packet, payloads, write_frames, written
+from ordercast.simulator.faulty_disk import FaultyDisk
+from tests.log.logs import FRAME, GROUP, MEMBERS, ONE, SMALL, packet, payloads, quiet_disk, write_frames, written
 
 FIRST = segment_name(0)
 
@@ -265,11 +265,11 @@ class Failing(FaultyDisk):
     """Fails at one call."""
 
     def __init__(self, at: int) -> None:
-        super().__init__(quiet_disk()._random)
+        super().__init__(quiet_disk().random)
         self.at = at
         self.refused = 0
 
-    def _call(self, **how: object) -> None:
+    def call(self, **how: object) -> None:
         self.at -= 1
         if self.at == 0 and how.get("may_fail", True):
             self.refused += 1

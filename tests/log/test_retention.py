@@ -11,8 +11,8 @@ from ordercast.log.format import NO_HASH, Context, View
 from ordercast.log.retention import Retention
 from ordercast.log.snapshots import Place, read_snapshot
 from ordercast.model.errors import ConfigError, LogDamaged, LogError
-from tests.log.faulty_disk import FaultyDisk, quiet_disk
-from tests.log.logs import GROUP, MEMBERS, SMALL, folder_log, packet, payloads, write_frames, written
+from ordercast.simulator.faulty_disk import FaultyDisk
+from tests.log.logs import GROUP, MEMBERS, SMALL, folder_log, packet, payloads, quiet_disk, write_frames, written
 
 
 class Clock:

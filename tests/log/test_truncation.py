@@ -10,8 +10,8 @@ from ordercast.log.files import LogFiles
 from ordercast.log.format import View
 from ordercast.log.truncation import drop_above
 from ordercast.model.errors import LogError
-from tests.log.faulty_disk import Crashed, FaultyDisk, quiet_disk
-from tests.log.logs import GROUP, SMALL, packet, payloads, write_frames, written
+from ordercast.simulator.faulty_disk import Crashed, FaultyDisk
+from tests.log.logs import GROUP, SMALL, packet, payloads, quiet_disk, write_frames, written
 
 ENOUGH = 10**9
 

@@ -14,8 +14,8 @@ from ordercast.log.retention import Retention
 from ordercast.log.snapshots import read_snapshot
 from ordercast.log.writer import Log
 from ordercast.model.errors import LogError
-from tests.log.faulty_disk import FaultyDisk, quiet_disk
-from tests.log.logs import GROUP, MEMBERS, folder_log
+from ordercast.simulator.faulty_disk import FaultyDisk
+from tests.log.logs import GROUP, MEMBERS, folder_log, quiet_disk
 
 
 def texts(folder: Path) -> list[bytes]:
@@ -45,12 +45,12 @@ class Held(FaultyDisk):
     """Its syncs of files wait."""
 
     def __init__(self) -> None:
-        super().__init__(quiet_disk()._random)
+        super().__init__(quiet_disk().random)
         self.go, self.asked = threading.Event(), threading.Event()
         self.go.set()
         self.syncs = 0
 
-    def _call(self, **how: object) -> None:
+    def call(self, **how: object) -> None:
         if how.get("may_be_last") is False:
             self.syncs += 1
             self.asked.set()

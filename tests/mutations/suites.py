@@ -353,6 +353,7 @@ SUITES = (
         "log",
         [
             *(f"log.{name}" for name in ("format", "segments", "recovery", "manifest", "published_end", "snapshots")),
+            "log.whole_files",
             *(f"log.{name}" for name in ("files", "retention", "writer", "reader", "check", "arrow", "agreement")),
         ],
         Battery(

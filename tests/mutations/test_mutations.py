@@ -124,7 +124,7 @@ def test_every_systematic_mutation_can_be_made_and_has_a_name_of_its_own() -> No
     for module in chain.from_iterable(suite.code for suite in SUITES):
         spots = every_spot(module)
         assert len({spot.name for spot in spots}) == len(spots)
-        for spot in spots[::10]:
+        for spot in spots[::40]:
             ast.parse(spot.text())
 
 

@@ -7,7 +7,7 @@ names may be `SEED:EVENTS`, for so many events drawn by chance.
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import Random
 from signal import SIGTERM, signal
@@ -15,6 +15,7 @@ from signal import SIGTERM, signal
 from tests.network.driver import TIMEOUT, Driver
 from tests.network.lab import laboratory, why_not
 from tests.network.member import say
+from tests.network.results import ORDERS
 from tests.network.switch import Weather
 
 CALM = Weather(delay=0.0005)
@@ -231,12 +232,12 @@ def anything(driver: Driver, seed: int, count: int) -> None:
     driver.finish("ABCDE")
 
 
-def run(happens: Scenario, gap: float = 0.05) -> list[tuple[str, float]]:
+def run(happens: Scenario, gap: float = 0.05, orders: Sequence[str] = ORDERS) -> list[tuple[str, float]]:
     """In a laboratory of its own: what happened, and the seconds until the next view. `gap`: see `Driver`."""
     with (
         tempfile.TemporaryDirectory() as folder,
         laboratory(5, Path(folder), CALM) as lab,
-        Driver(lab, gap=gap) as driver,
+        Driver(lab, gap=gap, orders=orders) as driver,
     ):
         driver.start_all()
         time.sleep(0.3)

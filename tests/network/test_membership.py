@@ -8,15 +8,18 @@ from tests.network.scenarios import SCENARIOS, anything, run
 
 pytestmark = pytest.mark.network
 
-SHORT = {"a_minority_blocks_and_returns"}
 EVENTS = int(os.environ.get("NETWORK_EVENTS", "50"))
 """Of each random run; twenty of them are a thousand events."""
 
 
 @pytest.mark.usefixtures("possible")
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=() if name in SHORT else pytest.mark.soak) for name in SCENARIOS]
-)
+def test_groups_go_on_when_a_minority_is_cut_off_and_returns() -> None:
+    run(SCENARIOS["a_minority_blocks_and_returns"], orders=("total", "sequenced"))
+
+
+@pytest.mark.soak
+@pytest.mark.usefixtures("possible")
+@pytest.mark.parametrize("name", SCENARIOS)
 def test_groups_go_on(name: str) -> None:
     run(SCENARIOS[name])
 

@@ -24,6 +24,7 @@ from ordercast.trace.arrow_schema import EVENTS, RUNS
 from ordercast.trace.schema import EVENT_COLUMNS
 from tests.audit.changing_groups import Row, Script, audited, edited, rows_of, run_row
 from tests.audit.test_audit_changing_groups import ACKNOWLEDGED, BREAKAGES, GOOD, LEVELS, SELECTED, TAIL
+from tests.audit.test_audit_durability import BROKEN_LOGS, LOGS, STAYING_LOGS
 from tests.cli.conftest import Command
 from tests.pipeline.random_runs import break_somehow, random_run
 from tests.pipeline.test_audit_kernel import by_kernel, by_reference
@@ -37,6 +38,9 @@ SCRIPTS: dict[str, tuple[Script, Service]] = {
     "acknowledged": (ACKNOWLEDGED, Service.TOTAL),
     "levels": ({node: text.replace("n;", "timeout t;") for node, text in LEVELS.items()}, Service.TOTAL),
     "tail": (TAIL, Service.SEQUENCED),
+    "logs": (LOGS, Service.TOTAL),
+    "logs of a group that stays": (STAYING_LOGS, Service.TOTAL),
+    **{f"logs: {name}": (script, Service.TOTAL) for name, (script, _, _) in BROKEN_LOGS.items()},
 }
 
 

@@ -108,3 +108,21 @@ def test_options_that_do_not_go_together(ordercast: Command, tmp_path: Path, opt
     done = ordercast(f"audit {options}", tmp_path)
     assert done.status == 2
     assert done.sentence == sentence
+
+
+def test_the_audit_after_following_is_on_the_master_that_was_named(
+    ordercast: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder,) = [tmp_path / "trace"]
+    ordercast("simulate", "spo", "--out", str(folder))
+    asked: list[tuple[Any, ...]] = []
+
+    def audited(folders: list[Path], service: Any, spark: bool | None, master: str | None) -> Any:
+        asked.append((spark, master))
+        return reference.audit(folders, service)
+
+    monkeypatch.setattr("ordercast.cli.audit._follow", lambda *_: [])
+    monkeypatch.setattr("ordercast.cli.audit._audited", audited)
+    assert ordercast("audit", "--follow", str(folder), "--until-idle", "1", "--master", "spark://a:7077").status == 0
+    assert ordercast("audit", "--follow", str(folder), "--until-idle", "1").status == 0
+    assert asked == [(True, "spark://a:7077"), (None, None)]

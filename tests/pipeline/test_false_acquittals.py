@@ -141,3 +141,59 @@ def test_a_verdict_says_who_was_excused(tmp_path: Path, monkeypatch: pytest.Monk
 def test_nobody_is_excused_in_a_run_without_stops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for verdict in judged(write(tmp_path, good_rows(), Service.TOTAL), monkeypatch):
         assert "excused" not in verdict.as_document()
+
+
+def view_of(node: int, *members: int) -> Row:
+    return (node, 2 * MESSAGES + 4, 10 * MESSAGES, "view", None, None, members, None)
+
+
+def without_those_of(node: int) -> list[Row]:
+    """E1 sends to everybody, and one node delivers nothing."""
+    return [row for row in good_rows() if row[0] != node]
+
+
+VIEWS: list[tuple[list[Row], str, str]] = [
+    ([view_of(0, 0)], "primary", "E1 installed a view of {E1}, no majority of {E1,E2,E3}"),
+    ([view_of(0, 0, 1)], "same_views", "E1 installed a view of {E1,E2}, and E2 did not"),
+    (
+        [view_of(0, 0, 1), view_of(1, 1, 2)],
+        "same_views",
+        "E1 installed a view of {E1,E2}, E2 one of {E2,E3}: neither has all members of the other",
+    ),
+    ([view_of(0, 0, 1), view_of(1, 0, 1)], "", ""),
+]
+
+
+@pytest.mark.parametrize(
+    "service", [Service.SELECTIVE_PARTIAL, Service.TOTAL, Service.PRIORITY_TOTAL, Service.SEQUENCED]
+)
+@pytest.mark.parametrize(("views", "breaks", "sentence"), VIEWS)
+def test_who_is_in_no_view_is_excused_by_a_view_that_can_be(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    views: list[Row],
+    breaks: str,
+    sentence: str,
+    service: Service,
+) -> None:
+    for verdict in judged(write(tmp_path, [*without_those_of(2), *views], service), monkeypatch):
+        assert verdict.holds == (not breaks)
+        assert {"same_views", "primary"} <= verdict.findings.keys()
+        if breaks:
+            assert verdict.findings[breaks].witnesses[0].violation.sentence == sentence
+
+
+def test_a_member_of_the_last_view_may_install_it_later_in_a_run_that_was_cut_off(tmp_path: Path) -> None:
+    folder = write(tmp_path, [*without_those_of(2), view_of(0, 0, 1)], Service.SEQUENCED)
+    path = folder / "runs/0.parquet"
+    row = pq.read_table(path).to_pylist()[0]
+    pq.write_table(pa.Table.from_pylist([{**row, "complete": False}], schema=RUNS), path)
+    assert reference.audit([folder]).findings["same_views"].holds
+
+
+def test_whoever_follows_a_trace_is_told_of_views_that_cannot_be() -> None:
+    for views, breaks, sentence in VIEWS:
+        rows = sorted([*without_those_of(2), *views], key=lambda row: (row[0], row[1]))
+        found = [one.sentence for one in Prefix("r").grow(batch_of(rows), Service.SEQUENCED, uniform=False)]
+        in_a_prefix = breaks and "did not" not in sentence  # that one may come yet
+        assert (sentence in found) if in_a_prefix else not found

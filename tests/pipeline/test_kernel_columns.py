@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from ordercast.pipeline.audit.kernel import columns as kernel_columns
 from ordercast.pipeline.audit.kernel.columns import MOST_NODES, NotVectorisableError, columns_of
 from ordercast.trace.schema import EventKind
 from tests.audit.figures import Row
@@ -108,3 +109,11 @@ def test_as_many_nodes_as_there_may_be() -> None:
     assert columns_of(MOST_NODES, []).nodes == MOST_NODES
     with pytest.raises(NotVectorisableError):
         columns_of(MOST_NODES + 1, [])
+
+
+def test_a_table_over_nodes_and_messages_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernel_columns, "MOST_CELLS", 6)
+    sends: list[Row] = [(0, step, 0, "send", 0, step, (0,), None) for step in range(3)]
+    assert columns_of(2, [batch_of(sends)]).sends.seq.size == 3
+    with pytest.raises(NotVectorisableError):
+        columns_of(3, [batch_of(sends)])

@@ -174,6 +174,10 @@ def test_runs_of_the_simulator_are_audited_in_partitions(
     assert ("view" in kinds) == (protocol == "sequencer")
     notes: list[str] = []
     verdict = audited(folder, notes)
+    if protocol == "prito" and record is TraceDetail.ALL:
+        assert verdict is None
+        assert "what waited for something more urgent has to be compared as a whole" in notes[0]
+        return
     assert notes == []
     assert verdict is not None
     assert verdict.holds

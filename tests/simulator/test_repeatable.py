@@ -47,7 +47,7 @@ def test_traces_of_two_processes_with_different_hash_seeds_are_the_same_bytes(
     tmp_path: Path, arguments: list[str]
 ) -> None:
     digests = set()
-    for hash_seed in ("0", "1", "4242"):
+    for hash_seed in ("1", "4242"):
         out = tmp_path / hash_seed
         command = [sys.executable, "-m", "ordercast.cli", *arguments, "--out", str(out)]
         subprocess.run(command, check=True, env={**os.environ, "PYTHONHASHSEED": hash_seed}, stdout=subprocess.DEVNULL)  # noqa: S603

@@ -17,7 +17,7 @@ from tests.swarm.audited_runs import failures, run_and_audit
 CHUNK = 5
 
 
-@pytest.mark.parametrize("first", range(0, 10, CHUNK))
+@pytest.mark.parametrize("first", range(0, 5, CHUNK))
 def test_a_swarm_of_random_runs_holds(first: int) -> None:
     for number in range(first, first + CHUNK):
         result, verdict = run_and_audit(draw_config(number, receipts=2_000))
@@ -72,8 +72,8 @@ def require_good(config: RunConfig, loss: float) -> int:
 @pytest.mark.parametrize("ground", GROUNDS)
 @pytest.mark.parametrize("nodes", [2, 3, 9])
 def test_a_small_grid_holds(nodes: int, ground: Ground) -> None:
-    for spread, loss in product((0.1, 0.5, 1.0), (0.0, 0.1, 0.3)):
-        require_good(at(ground, nodes, spread, loss, receipts=600), loss)
+    for spread, loss in product((0.1, 0.5, 1.0), (0.0, 0.3)):
+        require_good(at(ground, nodes, spread, loss, receipts=300), loss)
 
 
 @pytest.mark.soak

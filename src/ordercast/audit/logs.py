@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from typing import Any, NamedTuple
 
+from ordercast.audit.disk_rows import ABOUT_LOGS, DiskLogs, DiskRow, disk_logs
 from ordercast.audit.epoch_rows import EpochRows
 from ordercast.audit.view_epochs import End, Epochs, ViewRow
 from ordercast.audit.violations import Message, message_name
@@ -40,6 +41,8 @@ KINDS = frozenset(
         EventKind.EXCLUDE,
         EventKind.STATE,
         EventKind.RENUMBER,
+        EventKind.TRANSMIT,
+        *ABOUT_LOGS,
     }
 )
 """The kinds of events that an audit reads."""
@@ -47,6 +50,9 @@ LEVELS = (EventKind.ACCEPT, EventKind.PREACK, EventKind.ACK)
 
 _TIMED = tuple(kind.value for kind in (EventKind.RECEIVE, *LEVELS, EventKind.DELIVER))
 _SEND, _DELIVER = EventKind.SEND.value, EventKind.DELIVER.value  # plain strings: compared for millions of rows
+_TRANSMIT = EventKind.TRANSMIT.value
+MARKER = "marker"
+"""The detail of a `transmit` row that ends a priority run."""
 
 
 class Moment(NamedTuple):
@@ -108,12 +114,22 @@ class RunLogs:
     ended: bool = True
     """False if the run was cut off: what its members had not delivered in the latest view is then no violation."""
 
+    transmissions: bool = False
+    """True if the trace records what was put on the channel."""
+    markers: tuple[tuple[int, Moment], ...] = ()
+    """The nodes that sent markers, which end priority runs, and when."""
     named: Mapping[Message, int] = field(default_factory=dict)
     """In a broadcast, of messages whose `send` names some nodes only: these, one bit each."""
+    disks: DiskLogs = DiskLogs()  # noqa: RUF009 (frozen)
+    """What is on the disks of nodes with durable logs."""
 
     def has_levels(self) -> bool:
         """True if the trace records the levels of knowledge."""
         return any(moments for level in LEVELS for moments in self.first[level])
+
+    def installed(self) -> dict[int, list[int]]:
+        """By node that installed any: the members of its views, one bit each, in its order."""
+        return {node: [mask for _, mask in mine] for node, mine in enumerate(self.views) if mine}
 
     def members_at(self, node: int, moment: Moment) -> int:
         """The members of a node's view at one of its moments."""
@@ -166,12 +182,23 @@ class _Collected:
         self.crashed_at: dict[int, int] = {}
         self.views: list[list[tuple[Moment, int]]] = [[] for _ in range(nodes)]
         self.epoch_rows = EpochRows(nodes)
+        self.disk_rows: dict[int, list[DiskRow]] = {}
         self.sent_again: dict[Message, int] = {}  # in a later view: who is addressed then
+        self.transmissions = False
+        self.markers: list[tuple[int, Moment]] = []
 
     def add(self, node: int, step: int, time: int, kind: str, *about: Any) -> None:
         source, seq, destinations, priority, detail = about
         if not 0 <= node < self.nodes:
             raise self._error(f"an event happened at node {node}, but the nodes are 0 to {self.nodes - 1}")
+        if kind in ABOUT_LOGS:
+            self.disk_rows.setdefault(node, []).append(DiskRow(step, kind, source, seq))
+            return
+        if kind == _TRANSMIT:
+            self.transmissions = True
+            if detail == MARKER:
+                self.markers.append((node, Moment(step, time)))
+            return
         if kind not in self.first and kind != _SEND:
             self._add_membership(node, Moment(step, time), kind, source, seq, destinations, detail)
             return
@@ -230,6 +257,9 @@ class _Collected:
             numbered_twice=twice,
             views=tuple(tuple(sorted(views)) for views in self.views) if any(self.views) else (),
             epochs=epochs,
+            transmissions=self.transmissions,
+            markers=tuple(self.markers),
+            disks=disk_logs(self.disk_rows),
         )
 
     def _epochs(self) -> Epochs | None:

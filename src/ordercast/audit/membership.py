@@ -1,6 +1,7 @@
 """Views themselves: there is one sequence of them, every node passes through its part of it, and no two sides go on."""
 
 from ordercast.audit.logs import RunLogs
+from ordercast.audit.shrinking_views import disagreements, minorities
 from ordercast.audit.view_epochs import Epochs, ViewRow
 from ordercast.audit.violations import Violation, Violations, message_name
 from ordercast.model.nodes import mask_of, name_of, names_of
@@ -18,8 +19,14 @@ _DID = {
 
 
 def same_views(logs: RunLogs) -> Violations:
-    """All nodes that installed a view of one number have the same members in the same places."""
+    """All nodes that installed a view of one number have the same members in the same places.
+
+    Of views without numbers, whose members only go, one of any two contains the other, and all that go on in a complete
+    run have the last one.
+    """
     if logs.epochs is None:
+        for sentence, nodes in disagreements(logs.installed(), logs.stopped, ended=logs.ended):
+            yield Violation(same_views.__name__, sentence, nodes=nodes)
         return
     for number, epochs in logs.epochs.of_view.items():
         first = epochs[0]
@@ -68,8 +75,11 @@ def primary(logs: RunLogs) -> Violations:
     """A view follows only from reports of a quorum of the view before, and all that go on are among these.
 
     A quorum is more than half of the members, or half of them with the first; so there is one successor of each view.
+    Views without numbers do not say who reported: they have more than half of the members of the view before.
     """
     if logs.epochs is None:
+        for sentence, nodes in minorities(logs.nodes, logs.installed()):
+            yield Violation(primary.__name__, sentence, nodes=nodes)
         return
     for epoch in logs.epochs:
         before = logs.epochs.views.get(epoch.number - 1)

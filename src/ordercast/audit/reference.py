@@ -18,6 +18,7 @@ from ordercast.audit.run_rows import (
     service_of,
 )
 from ordercast.audit.services import BY_PRIORITY, LEVEL_SOUNDNESS, ORDERS, Property, promised
+from ordercast.audit.urgency import priority_order_kept
 from ordercast.audit.verdict import MOST_WITNESSES, Finding, Verdict, Witness
 from ordercast.audit.views import without_tails
 from ordercast.audit.violations import Violation
@@ -58,8 +59,9 @@ def check_run(row: RunRow, parts: Iterable[EventColumns], service: Service | Non
         logs = replace(logs, stopped=frozenset(range(logs.nodes)))
     asked = service or service_of(row)
     logs = replace(with_unrecorded(logs, row.get(UNRECORDED, 0), selective=asked in SELECTIVE), uniform=is_uniform(row))
+    logs = replace(logs, ended=bool(row.get(COMPLETE, True)))
     if logs.epochs is not None:
-        logs = replace(logs, resilience=resilience_of(row), ended=bool(row.get(COMPLETE, True)))
+        logs = replace(logs, resilience=resilience_of(row))
     before = verdict.findings[complete.__name__].violations if complete.__name__ in verdict.findings else 0
     check_logs(logs, asked, verdict)
     if verdict.findings[complete.__name__].violations == before:
@@ -96,7 +98,9 @@ def check_logs(logs: RunLogs, service: Service, verdict: Verdict) -> None:
     if views:
         logs = replace(logs, service=service)
     has_tails = service is Service.SEQUENCED and (views or not logs.uniform)
-    for promise in promised(service, uniform=logs.uniform, views=views):
+    shrinking = bool(logs.views) and not views
+    promises = promised(service, uniform=logs.uniform, views=views, shrinking=shrinking, logs=bool(logs.disks))
+    for promise in promises:
         if not _is_recorded(logs, promise):
             verdict.not_recorded[promise.__name__] += 1
         else:
@@ -110,6 +114,8 @@ def _is_recorded(logs: RunLogs, promise: Property) -> bool:
         return logs.has_levels()
     if promise in BY_PRIORITY:
         return logs.priorities_known
+    if promise is priority_order_kept:
+        return logs.priorities_known and logs.has_levels() and logs.transmissions
     return promise is not kept or logs.ended
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from ordercast.audit.completeness import complete
+from ordercast.audit.durability import durable_survives, majority_survives, one_log
 from ordercast.audit.levels import (
     accepted_truthfully,
     acknowledged_truthfully,
@@ -13,6 +14,7 @@ from ordercast.audit.logs import RunLogs
 from ordercast.audit.membership import primary, same_views, self_inclusion, views_in_order
 from ordercast.audit.order import no_cycle, same_order, sender_order_kept
 from ordercast.audit.priorities import same_runs, sender_order_kept_by_priority
+from ordercast.audit.urgency import priority_order_kept
 from ordercast.audit.views import delivered_uniformly
 from ordercast.audit.violations import Violations
 from ordercast.audit.virtual_synchrony import (
@@ -42,11 +44,12 @@ all protocols that have levels; checked only where the levels were recorded."""
 PROMISES: dict[Service, tuple[Property, ...]] = {
     Service.SELECTIVE_PARTIAL: (sender_order_kept, complete, *LEVEL_SOUNDNESS),
     Service.SELECTIVE_TOTAL: (sender_order_kept, complete, same_order, no_cycle, *LEVEL_SOUNDNESS),
-    Service.PRIORITY: (complete, same_runs, *LEVEL_SOUNDNESS),
+    Service.PRIORITY: (complete, same_runs, priority_order_kept, *LEVEL_SOUNDNESS),
     Service.PRIORITY_TOTAL: (
         complete,
         same_runs,
         sender_order_kept_by_priority,
+        priority_order_kept,
         same_order,
         no_cycle,
         *LEVEL_SOUNDNESS,
@@ -66,7 +69,7 @@ PROMISES: dict[Service, tuple[Property, ...]] = {
 }
 
 BY_PRIORITY: tuple[Property, ...] = (same_runs, sender_order_kept_by_priority)
-"""Checked only where the priority of every message is known."""
+"""Checked only where the priority of every message is known; so is `priority_order_kept`, which asks for more."""
 
 ORDERS: tuple[Property, ...] = (same_order, no_cycle)
 """Checked without the tails of stopped nodes, if the service has views and is not uniform."""
@@ -90,12 +93,23 @@ OF_VIEWS: tuple[Property, ...] = (
 excluded while the group goes on."""
 
 
-def promised(service: Service, *, uniform: bool, views: bool = False) -> tuple[Property, ...]:
+OF_SHRINKING_VIEWS: tuple[Property, ...] = (same_views, primary)
+"""What is asked of views without numbers, whose members only go: they excuse those that are not in them."""
+
+OF_LOGS: tuple[Property, ...] = (durable_survives, one_log, majority_survives)
+"""What runs promise besides whose nodes have durable logs."""
+
+
+def promised(
+    service: Service, *, uniform: bool, views: bool = False, shrinking: bool = False, logs: bool = False
+) -> tuple[Property, ...]:
     """The properties that a run of a service promises.
 
-    `uniform`: its configuration promises uniform delivery; `views`: its views have numbers.
+    `uniform`: its configuration promises uniform delivery; `views`: its views have numbers; `shrinking`: it has views
+    without numbers; `logs`: its nodes have durable logs.
     """
     always = tuple(
         promise for promise in PROMISES[service] if promise is not delivered_uniformly or (uniform and not views)
     )
-    return (*always, *OF_VIEWS) if views else always
+    of_views = OF_VIEWS if views else OF_SHRINKING_VIEWS if shrinking else ()
+    return (*always, *of_views, *(OF_LOGS if logs else ()))

@@ -30,6 +30,7 @@ PANELS = {
     "Live groups": {
         "node": "Join a live group: send each line of standard input, print each message.",
         "store": "Run a member of a replicated dictionary.",
+        "gateway": "Run a member that hands batches from outside to its group.",
         "members": "Ask a running group who its members are.",
         "top": "Watch a running group: members, rates, latencies, losses, who waits for whom.",
         "log": "Look at a durable log: its segments, its damage, its messages.",

@@ -29,8 +29,8 @@ _SHOWN = 3  # witnesses of each property that are printed; the JSON file has mor
 
 def audit_command(
     folders: Annotated[
-        list[Path], typer.Argument(help="Traces; those of the members of one live group are audited together.")
-    ],
+        list[Path] | None, typer.Argument(help="Traces; those of the members of one live group are audited together.")
+    ] = None,
     service: Annotated[
         Service | None, typer.Option(help="The service to check (default: the one that each run promises).")
     ] = None,
@@ -41,8 +41,27 @@ def audit_command(
     ] = None,
     master: Annotated[str | None, MASTER] = None,
     follow: Annotated[
-        bool, typer.Option("--follow", help="Audit a trace while it is written; stop at the first violation.")
+        bool,
+        typer.Option(
+            "--follow",
+            help="Audit while it is written, up to the first violation: a trace; or the durable logs of a running "
+            "group, given as folders or by --members.",
+        ),
     ] = False,
+    members: Annotated[
+        str | None,
+        typer.Option(
+            help="With --follow: logs of a running group, with commas: DIR, or the URL of an `ordercast log serve`; or "
+            "NAME=DIR, NAME=URL."
+        ),
+    ] = None,
+    metrics: Annotated[
+        str | None,
+        typer.Option(
+            help="With --follow on logs: PORT or HOST:PORT to serve Prometheus metrics at; it then stays after a "
+            "disagreement, until interrupted."
+        ),
+    ] = None,
     until_idle: Annotated[
         float | None, typer.Option(help="With --follow: seconds without a new file after which the trace is complete.")
     ] = None,
@@ -64,11 +83,22 @@ def audit_command(
 ) -> None:
     """Check that recorded traces keep the promises of their service.
 
-    With --history the arguments are files, or folders of files, of `ordercast.replicated.History`.
+    With --history the arguments are files, or folders of files, of `ordercast.replicated.History`. With --follow on
+    durable logs, the orders, running hashes and views of all members are compared while they grow.
     Exit 0: every property of the service holds; 1: one is violated, with witnesses; 2: unreadable input.
     """
     from rich.console import Console
 
+    folders = folders or []
+    require(bool(folders) != (members is not None), "give the folders of traces, or, with --follow, logs by --members")
+    require(follow or (members is None and metrics is None), "--members and --metrics have no effect without --follow")
+    if follow and _are_logs(members, folders):
+        _require_logs_only(service, spark, master, checkpoint, until_idle)
+        from ordercast.cli.shared.log_audit import follow_logs
+
+        places = members if members is not None else ",".join(str(each) for each in folders)
+        raise typer.Exit(follow_logs(places, until_idle, metrics, json))
+    require(metrics is None, "--metrics is for --follow on durable logs, and these are traces")
     if history:
         require(not follow and service is None, "--history takes histories, which have no service and are not followed")
         raise typer.Exit(0 if _audit_histories(folders, json, spark or master is not None, master) else 1)
@@ -86,7 +116,7 @@ def audit_command(
             raise typer.Exit(1)
         if until_idle is None:
             raise typer.Exit(0)
-        spark, master = False, None  # it is complete now: check the properties that only the end decides
+        # It is complete now: check the properties that only the end decides, on the master that was named.
     require(master is None or spark is not False, "--master and --no-spark contradict each other; give one")
     verdict = _audited(folders, service, True if master is not None else spark, master)
     names = _names_in([witness for finding in verdict.findings.values() for witness in finding.witnesses], folders)
@@ -96,6 +126,26 @@ def audit_command(
     if view:
         _show(folders, verdict, open_browser=open_browser)
     raise typer.Exit(0 if verdict.holds else 1)
+
+
+def _are_logs(members: str | None, folders: list[Path]) -> bool:
+    from ordercast.cli.shared.log_audit import are_logs
+
+    return members is not None or are_logs(folders)
+
+
+def _require_logs_only(
+    service: Service | None, spark: bool | None, master: str | None, checkpoint: Path | None, until_idle: float | None
+) -> None:
+    given = {"--service": service, "--spark": spark, "--master": master, "--checkpoint": checkpoint}
+    wrong = [name for name, value in given.items() if value is not None]
+    require(
+        not wrong, f"{' and '.join(wrong)}: of durable logs, orders and views are compared in this process; omit it"
+    )
+    require(
+        until_idle is None or 0 < until_idle < 1e9,
+        f"--until-idle must be a positive number of seconds, not {until_idle}",
+    )
 
 
 def _require_followable(folders: list[Path], spark: bool | None, until_idle: float | None) -> None:
@@ -163,7 +213,9 @@ def _follow(
         # Not an exception: one within a call to Spark would leave the query running.
         before = {number: signal(number, lambda *_: stop.set()) for number in (SIGINT, SIGTERM)}
         try:
-            found = pipeline.follow(session, folder, service, checkpoint=checkpoint, until_idle=until_idle, stop=stop)
+            found = pipeline.follow(
+                session, folder, service, checkpoint=checkpoint, until_idle=until_idle, note=_note, stop=stop
+            )
         finally:
             for number, handler in before.items():
                 signal(number, handler)

@@ -11,6 +11,7 @@ from rich.text import Text
 from ordercast.cli.shared.live_options import MULTICAST, members_from
 from ordercast.live.doctor import Check, Health, examine
 from ordercast.live.transport.addresses import members_of, multicast_of
+from ordercast.live.user_key import is_shared
 
 _COLOURS = {Health.OK: "green", Health.WARN: "yellow", Health.FAIL: "bold red"}
 
@@ -27,7 +28,9 @@ def doctor_command(
 
     Exit status 0: it is; 1: something that was asked for does not work.
     """
-    members = members_of(group, members_from(member_list)) if member_list else {}
+    members = (
+        members_of(group, members_from(member_list), shared=is_shared(None, insecure=False)) if member_list else {}
+    )
     tried = multicast_of(multicast, next(iter(members.values()), None)) if multicast else None
     checks = list(examine(members, tried))
     if json:

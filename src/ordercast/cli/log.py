@@ -205,5 +205,5 @@ def _notes(found: "LogReport") -> list[str]:
         lines.append(f"positions {found.durable} to {found.next - 1} are there and are not known to be on the disk")
     if found.tail_bytes:
         lines.append(f"{counted(found.tail_bytes, 'byte')} at the end were never promised; opening the log drops them")
-    lines += [f"{name}: the end of a segment that was set aside" for name in found.set_aside]
+    lines += [f"{name}: set aside, does not count" for name in found.set_aside]
     return lines

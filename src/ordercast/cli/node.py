@@ -27,7 +27,7 @@ from ordercast.cli.shared.node_process import NodeProcess
 from ordercast.live.join import join
 from ordercast.live.log_settings import LogSettings
 from ordercast.live.settings import Settings
-from ordercast.live.transport.addresses import address_of
+from ordercast.live.transport.addresses import place_of
 from ordercast.model.config import require
 
 _GROUP, _OUTPUT_PANEL = "Group", "Output and recording"
@@ -116,7 +116,15 @@ def node_command(
     bind: Annotated[
         str | None,
         typer.Option(
-            help="With --size and --join: address of this member, such as 10.0.0.1:0; port 0 is any free port.",
+            help="With --size and --join: address of this member, such as 10.0.0.1:0; port 0 is any free port. With "
+            "--members: where it binds its socket, such as 0.0.0.0:7000, if the others reach it at another address.",
+            rich_help_panel=NETWORK,
+        ),
+    ] = None,
+    advertise: Annotated[
+        str | None,
+        typer.Option(
+            help="With --size and --join: address at which the others reach this member, if that is not --bind.",
             rich_help_panel=NETWORK,
         ),
     ] = None,
@@ -175,6 +183,15 @@ def node_command(
             rich_help_panel=_OUTPUT_PANEL,
         ),
     ] = False,
+    verify: Annotated[
+        bool,
+        typer.Option(
+            "--verify",
+            help="With --log: verify all of it at the start, not only its last segment. What is damaged is named, and "
+            "fetched again from another member.",
+            rich_help_panel=_OUTPUT_PANEL,
+        ),
+    ] = False,
     metrics: Annotated[
         str | None,
         typer.Option(help="PORT or HOST:PORT to serve Prometheus metrics at.", rich_help_panel=_OUTPUT_PANEL),
@@ -204,9 +221,10 @@ def node_command(
     )
     require(log is None or name is not None, "--log is that of one member: give --name")
     require(log is not None or not force, "--force is about a log: give --log")
+    require(log is not None or not verify, "--verify is about a log: give --log")
     asked = contacts_from(contacts) if contacts is not None else None
     require(
-        asked is None or asked == LOCAL or bind is not None or all(address_of(each).is_loopback() for each in asked),
+        asked is None or asked == LOCAL or bind is not None or all(place_of(each).is_loopback() for each in asked),
         "--join with addresses of other machines needs the address of this member: give --bind, such as 10.0.0.4:7000",
     )
     served_at = address_or_port(metrics) if metrics is not None else None
@@ -233,6 +251,7 @@ def node_command(
             contacts=asked,
             name=name,
             bind=bind,
+            advertise=advertise,
             settings=_settings(settings, overrides, joins=contacts is not None),
             key=key,
             insecure=insecure,
@@ -240,7 +259,7 @@ def node_command(
             record=record,
             record_detail=record_detail,
             busy_poll=busy_poll,
-            log=LogSettings(log, force=force) if log is not None else None,
+            log=LogSettings(log, force=force, verify=verify) if log is not None else None,
             on_waiting=node.on_waiting,
         )
     if record is not None:

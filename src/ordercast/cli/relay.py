@@ -26,6 +26,7 @@ from ordercast.live.join import keys_for
 from ordercast.live.relay_process import RelayProcess
 from ordercast.live.settings import RELAYED_PROTOCOLS, Settings, protocol_of
 from ordercast.live.transport.addresses import address_of, members_of, multicast_of, require_one_network
+from ordercast.live.user_key import is_shared
 from ordercast.model.config import require
 
 
@@ -61,7 +62,9 @@ def relay_command(
     shared = replace(Settings.from_toml(settings), **overrides) if settings else Settings(**overrides)
     place = address_of(address)
     _require_relayed(shared, settings)
-    members = members_of(group, members_from(member_list))
+    members = members_of(group, members_from(member_list), shared=is_shared(key, insecure=insecure))
+    for name, each in members.items():
+        require(not each.is_name, f"a relay sends to numbers: give the address of {name} as one, not {each}")
     require_one_network({**members, "the relay": place})
     with telling_options():
         keys = keys_for([place, *members.values()], key, insecure=insecure)

@@ -82,12 +82,12 @@ def shrink_command(
 
 def _require_kind(kind: str | None) -> None:
     from ordercast.audit.services import OF_VIEWS, PROMISES
-    from ordercast.swarm.run_audit import INCOMPLETE, NOT_QUIESCENT, RAISES
+    from ordercast.swarm.run_audit import OTHER_FAILURES, RAISES
 
     known = sorted({check.__name__ for checks in (*PROMISES.values(), OF_VIEWS) for check in checks})
-    others = [INCOMPLETE, NOT_QUIESCENT, f"{RAISES} EXCEPTION"]
+    others = [*OTHER_FAILURES, f"{RAISES} EXCEPTION"]
     require(
-        kind is None or kind in {*known, *others[:2]} or kind.startswith(f"{RAISES} "),
+        kind is None or kind in {*known, *OTHER_FAILURES} or kind.startswith(f"{RAISES} "),
         f"unknown failure {kind!r}; choose one of: {', '.join([*known, *others])}",
     )
 

@@ -34,6 +34,7 @@ from ordercast.model.runs import (
     RunConfig,
     TraceDetail,
     Workload,
+    wants_logs,
     wants_views,
     with_later_nodes,
 )
@@ -46,12 +47,17 @@ _FAULT = (
     "'miss node=E3 source=E1 nth=2', 'twice node=E3 source=E1 nth=2', 'pause node=E2 at=1ms lasting=5ms', "
     "'split side=E1,E2 at=1ms lasting=5ms', 'crash node=E2 at=3ms'; and of members: 'join node=E5 at=3ms', "
     "'leave node=E2 at=3ms', 'return node=E2 at=9ms' (starts again and joins under its name, as a new node), "
-    "'suspect node=E3 by=E1 at=3ms'. Times count from the start. Nodes are E1, E2, …; "
-    "a bare number counts from 0, so node=2 is E3."
+    "'suspect node=E3 by=E1 at=3ms'; and of durable logs: 'restart node=E2 at=3ms after=9ms' (is killed, and starts "
+    "again with its log, as a new node; power=false: its disk loses nothing), 'disk node=E2 at=3ms' (it fails). "
+    "Times count from the start. Nodes are E1, E2, …; a bare number counts from 0, so node=2 is E3."
 )
 _VIEWS = (
     "Run the membership protocol: the others go on when a node crashes, and nodes may join, leave and return (default: "
     "if a fault needs it, or a node crashes; the sequencer goes on after crashes by itself)."
+)
+_LOGS = (
+    "Each node has a durable log, on a disk of its own (default: if a fault needs it). For orders in which a message "
+    "has one position: st, to, prito, sequencer."
 )
 _PATTERN = (
     "When nodes send: each at equal intervals (steady), at random (poisson) or in bursts (bursty); E1 alone, at equal "
@@ -65,6 +71,7 @@ def simulate_command(
         int, option(GROUP, "Number of nodes; those that join may be more, and those that return are.")
     ] = 4,
     views: Annotated[bool | None, option(GROUP, _VIEWS, "--views/--no-views")] = None,
+    logs: Annotated[bool, option(GROUP, _LOGS, "--logs")] = False,
     rules: RulesOption = Rules.SOUND,
     window: Window = 32,
     quota: Quota = 256,
@@ -143,7 +150,8 @@ def simulate_command(
         *([Loss(rate=loss)] if loss else []),
         *(parsed("--fault", parse_fault, text) for text in fault or []),
     )
-    has_views = wants_views(protocol, rules, faults) if views is None else views
+    has_logs = wants_logs(faults) or logs
+    has_views = (wants_views(protocol, rules, faults) or has_logs) if views is None else views
     require(
         has_views or not any(isinstance(each, MembershipFault) for each in faults),
         "--no-views has no meaning where nodes join, leave, return or are suspected; remove it, or these faults",
@@ -183,6 +191,7 @@ def simulate_command(
         faults=faults,
         seed=seed,
         record=record,
+        logs=has_logs,
     )
     _require_used(config)
     _run(config.with_default_timeouts(), out, json=json, draw=draw, svg=svg)

@@ -32,6 +32,9 @@ def soak_command(
     views: Annotated[
         bool, typer.Option("--views", help="Groups whose members crash, join, leave, return and are suspected.")
     ] = False,
+    logs: Annotated[
+        bool, typer.Option("--logs", help="Groups with durable logs, whose nodes are killed and started again.")
+    ] = False,
     first: Annotated[
         int | None, typer.Option(help="The first number of a new soak; each number is another run (default: 0).")
     ] = None,
@@ -53,9 +56,10 @@ def soak_command(
     for option, limit in limits.items():
         require(limit is None or 0 < limit < 1e15, f"{option} must be positive, not {limit}")
     require(first is None or 0 <= first < 1e15, f"--first must not be negative: {first}")
+    require(not (views and logs), "--views and --logs are two soaks; give one of them")
     with pipeline_extra():
         from ordercast.pipeline import Limits, Soak, session, soak  # noqa: F401 - a session needs Spark
-    work = Soak(out, _protocols(protocols), first=first, resume=resume, views=views)
+    work = Soak(out, _protocols(protocols), first=first, resume=resume, views=views, logs=logs)
     if resume and not work.rounds:
         _say(f"{out} has nothing to resume: starting a new soak")
     with work.held(), spark_session(master) as spark:  # held before Spark starts, which takes long

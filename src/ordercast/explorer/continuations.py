@@ -14,6 +14,7 @@ from ordercast.explorer.node_state import NodeState
 from ordercast.explorer.promise_checker import PromiseBroken
 from ordercast.explorer.scenario import Item
 from ordercast.explorer.state_space import State, StateSpace, fire_step
+from ordercast.model.config import Rules
 from ordercast.model.machine import Level
 from ordercast.model.nodes import name_of
 
@@ -161,6 +162,18 @@ class FairContinuations:
                 verb = self._lacks(here, item)
                 if verb:
                     return f"{item.describe()} is never {verb} at {name}: {self.waits(state)}"
+        return self._kept(state)
+
+    def _kept(self, state: State) -> str:
+        """Who keeps packets, though everything is acknowledged everywhere."""
+        scenario, nodes = self._space.scenario, self._space.nodes
+        if scenario.promise.liveness_goal is not Level.ACKNOWLEDGED or scenario.group.rules is not Rules.SOUND:
+            return ""  # the printed rules say nothing of it
+        for node in range(self._space.size):
+            here = nodes.states[state[node]]
+            kept = 0 if here.crashed or here.left else nodes.machine(node, here.snapshot).log_sizes().total()
+            if kept:
+                return f"{name_of(node)} keeps {kept} packets that nobody needs any more"
         return ""
 
     def _lacking_with_views(self, state: State) -> str:
@@ -179,7 +192,7 @@ class FairContinuations:
                 verb = _lacks_with_views(here, item) if due else ""
                 if verb:
                     return f"{item.describe()} is never {verb} at {name_of(node)}: {self.waits(state)}"
-        return ""
+        return self._kept(state)
 
     def _lacks(self, here: NodeState, item: Item) -> str:
         promise = self._space.scenario.promise

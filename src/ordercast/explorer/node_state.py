@@ -37,6 +37,8 @@ class NodeState:
     """Its application has left the group."""
     departed: bool = False
     """It has left the group, and finished its last view with the others."""
+    may_end_run: bool = False
+    """With priorities: it received a marker, and has delivered nothing before something more urgent since."""
 
 
 class OwnView(NamedTuple):

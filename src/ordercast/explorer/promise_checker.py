@@ -19,6 +19,7 @@ from ordercast.model.machine import (
     Output,
     Reached,
     ReachedByView,
+    Receive,
     Send,
     SetTimer,
     Submit,
@@ -28,6 +29,8 @@ from ordercast.model.machine import (
 from ordercast.model.nodes import mask_of, members, name_of, names_of
 from ordercast.model.units import Packet
 from ordercast.protocols.membership.view import is_quorum
+
+_ENDS_RUN = "marker"  # the label of units that end a priority run
 
 
 class PromiseBroken(Exception):  # noqa: N818 - a finding, not an error
@@ -49,6 +52,9 @@ class PromiseChecker:
         self.views, self.departed = before.views, before.departed
         self.risen: list[tuple[int, int, int]] = []
         self.sends: list[Send] = []
+        self._may_end_run, self._overtakes = before.may_end_run, False
+        if scenario.promise.urgent_first and isinstance(event, Receive) and event.unit.label() == _ENDS_RUN:
+            self._may_end_run = True
 
     def take(self, output: Output) -> None:
         """Takes one output; raises `PromiseBroken` if it breaks a promise."""
@@ -119,6 +125,7 @@ class PromiseChecker:
             views=self.views,
             leaves=leaves,
             departed=self.departed,
+            may_end_run=self._may_end_run and not self._overtakes,
         )
 
     def never_less(self, name: str, old: tuple[int, ...], new: tuple[int, ...]) -> None:
@@ -199,9 +206,21 @@ class PromiseChecker:
         if self._scenario.promise.sender_order:
             alike = self._scenario.of_priority[item.submission.priority] if self._scenario.promise.urgent_first else -1
             self._in_order(what, "delivered", self._earlier(item, self.delivered) & alike)
+        if self._scenario.promise.urgent_first and not self._scenario.group.views:  # a view ends all runs
+            self._urgent_first(item, what)
         self.delivered |= bit
         if self._scenario.promise.one_order:
             self.log = (*self.log, item.number)
+
+    def _urgent_first(self, item: Item, what: str) -> None:
+        """Nothing of a higher priority that is pre-acknowledged waits, unless a marker ends the run."""
+        waiting = self.reached[Level.PREACKNOWLEDGED] & ~self.delivered
+        priority = item.submission.priority
+        for urgent in self._scenario.items:
+            if waiting >> urgent.number & 1 and urgent.submission.priority > priority:
+                if not self._may_end_run:
+                    raise PromiseBroken(f"{what} is delivered before {urgent.describe()}, which is more urgent")
+                self._overtakes = True
 
     def _earlier(self, item: Item, done: int) -> int:
         """Earlier items of the same source that are not done; of a node that joined, none before the first that is."""

@@ -65,7 +65,8 @@ class Promise:
     sender_order: bool = True
     """Each sender's order is kept."""
     urgent_first: bool = False
-    """Messages of higher priority may be delivered first: each sender's order is kept within one priority only."""
+    """Of what is pre-acknowledged, higher priorities are delivered first, unless a marker ends the run; each sender's
+    order is kept within one priority only."""
     one_order: bool = False
     """The orders of delivery of all nodes together have no cycle."""
     in_pairs: bool = False

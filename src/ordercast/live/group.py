@@ -14,6 +14,7 @@ from ordercast.live.host.member import Member
 from ordercast.live.host.member_stats import stats_of
 from ordercast.live.settings import require_seconds
 from ordercast.live.stats import Stats
+from ordercast.live.sync_group import SyncGroup
 from ordercast.model.errors import GroupAborted, GroupClosed, LocalProtocolError
 from ordercast.wire.keys import GroupKeys, keys_from_file
 
@@ -36,6 +37,7 @@ class Group:
         self._inbox = member.inbox
         self._selective = selective
         self._max_priority = MAX_PRIORITY if prioritised else 0
+        self._sync: SyncGroup | None = None
         self._unread: list[Message] = []  # of the packet that is being read; the next message last
         names = member.membership.members
         opened = View(number=0, position=0, members=names, joined=names, why="the group opened")
@@ -100,6 +102,13 @@ class Group:
         So applications that read the same events see the same members; `stats` has the current ones.
         """
         return self._view.members
+
+    @property
+    def sync(self) -> SyncGroup:
+        """The same group for other threads than that of the event loop."""
+        if self._sync is None:
+            self._sync = SyncGroup(self, self._member.left.get_loop())
+        return self._sync
 
     @property
     def starts_at(self) -> int:

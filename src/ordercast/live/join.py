@@ -27,17 +27,20 @@ from ordercast.live.transport.addresses import (
     address_of,
     members_of,
     multicast_of,
+    place_of,
     reachable,
     require_group_name,
     require_member_name,
     require_one_network,
 )
+from ordercast.live.user_key import is_shared, user_keys
 from ordercast.model.errors import ConfigError, GroupError
 from ordercast.wire.control import MAX_MEMBERS
 from ordercast.wire.keys import GroupKeys, keys_from_environment, keys_from_file
 
 if TYPE_CHECKING:
     from ordercast.live.group import Group
+    from ordercast.live.sync_group import SyncGroup
 
 _OPENS = "ordercast.live.open_group"
 _RENAMED = {**RENAMED_SETTINGS, "recorded": "record_detail"}
@@ -84,6 +87,21 @@ class Joining:
         assert self._group is not None
         await self._group.__aexit__(kind, error, trace)
 
+    def sync(self) -> "SyncGroup":
+        """Joins in an event loop of its own, in a thread, for a program that has none; returns when it has joined.
+
+        Used with `with`, at the end of which the thread ends.
+        """
+        from ordercast.live.sync_group import LoopThread, SyncGroup, call_in  # noqa: PLC0415 (few need it)
+
+        thread = LoopThread(f"ordercast {self._options.group}")
+        try:
+            group = call_in(thread.loop, lambda _: self._joined(), None)
+        except BaseException:
+            thread.stop()
+            raise
+        return SyncGroup(group, thread.loop, thread)
+
     async def _joined(self) -> "Group":
         async with self._lock:
             if self._error is not None:
@@ -105,6 +123,7 @@ def join(  # noqa: PLR0913 (its options are its arguments)
     contacts: Iterable[str] | Literal["local"] | None = None,
     name: str | None = None,
     bind: str | None = None,
+    advertise: str | None = None,
     settings: Settings | None = None,
     order: str | None = None,
     key: GroupKeys | Path | str | None = None,
@@ -131,24 +150,29 @@ def join(  # noqa: PLR0913 (its options are its arguments)
     A group is opened by all of its first members, and is open when all of them are there. They give, all the same:
 
     - `group`: the name of the group.
-    - `members`: names of members on this machine, or a mapping from names to addresses such as "10.0.0.1:7000".
+    - `members`: names of members on this machine, or a mapping from names to addresses such as "10.0.0.1:7000" or
+      "orders-0.orders:7000". Names of hosts are looked up when the group is awaited, and again until it is open.
     - `size`, instead of `members`: the number of members; they discover each other at `settings.multicast`.
     - `settings`: see `Settings`; `order` is short for `Settings(order=...)`. Default: the order "total".
 
     A running group is joined with `contacts`, instead of these:
 
-    - `contacts`: addresses of some members, of which one must be there, or the group's multicast address; or "local",
-      for a group of this name on this machine. Order and settings are those of the group; if they are given, they must
-      be equal. Who was one of the first members may also give `members` again: it joins the group if that is running.
+    - `contacts`: addresses of some members, of which one must be there, or the group's multicast address; a name of a
+      host may stand for several; or "local", for a group of this name on this machine. Order and settings are those of
+      the group; if they are given, they must be equal. Who was one of the first members may also give `members` again:
+      it joins the group if that is running.
 
     This member:
 
     - `name`: which of `members` this is. Default: the first whose address is free on this machine. With `size` or
       `contacts`, a name that no other member has.
     - `bind`: with `size` or `contacts`, our own address, such as "10.0.0.1:0"; port 0 is any free port. May be left out
-      for a group on this machine.
+      for a group on this machine. With `members`, where this one binds its socket if that is not the address at which
+      the others reach it, such as "0.0.0.0:7000" in a container.
+    - `advertise`: with `size` or `contacts`, the address at which the others reach this member, if that is not `bind`.
     - `key`: the group's keys, or the path of a file with them. Default: the variable ORDERCAST_KEY. Without a key only
-      members on this machine are allowed, unless `insecure` is true.
+      members on this machine are allowed, and those of this user: a key of the user's own is made and used.
+      `insecure`: without a key anybody who can reach a member can take part.
     - `timeout`: seconds for all members to join, or for this one to be taken in; then `JoinError` is raised.
     - `record`: a folder for a trace of this member; `ordercast audit` checks those of all members together.
       `record_detail`: "all", or "deliveries", which takes less time and space.
@@ -183,11 +207,18 @@ def join(  # noqa: PLR0913 (its options are its arguments)
         if size is not None:
             raise ConfigError("a log needs the members (members) or contacts: with size, no member has a fixed address")
     at = None if contacts is None else _contacts(contacts, members, size)
-    own = _own_address(members, size, name, bind, settings.multicast) if at is None else _joiner(at, name, bind)
-    found = {} if members is None else members_of(group, members)
+    given_bind = _bound(members, name, bind, advertise)
+    shown = None if advertise is None else reachable(place_of(advertise, any_port=True))
+    if at is None:
+        own = _own_address(members, size, name, given_bind, settings.multicast)
+    else:
+        own = _joiner(at, name, given_bind)
+    found = {} if members is None else members_of(group, members, shared=is_shared(key, insecure=insecure))
     if found and name is not None and name not in found:
         raise ConfigError(f"{name!r} is not a member; members are: {', '.join(found)}")
-    addresses = [own] if own is not None else list(found.values())
+    if name is None and any(address.is_name for address in found.values()):
+        raise ConfigError("members have names of hosts: give the name of this member (name)")
+    addresses = [shown or own] if own is not None and not found else list(found.values())
     loopback = all(address.is_loopback() for address in addresses)
     relay = address_of(settings.relay) if settings.relay else None
     if relay is not None:
@@ -203,6 +234,7 @@ def join(  # noqa: PLR0913 (its options are its arguments)
             name=name,
             members=found,
             bind=own,
+            advertise=shown,
             contacts=at,
             settings=given,
             parameters=parameters_for(
@@ -244,14 +276,16 @@ def _require_state(state: object) -> None:
 
 
 def keys_for(addresses: Iterable[Address], key: GroupKeys | Path | str | None, *, insecure: bool) -> GroupKeys | None:
-    """The keys that are given, in a file or by the environment; required if members are on other machines."""
+    """The keys that are given, in a file or by the environment; on this machine those of the user."""
     if key is None:
         keys = keys_from_environment(os.environ)
     else:
         keys = key if isinstance(key, GroupKeys) else keys_from_file(Path(key))
-    if keys is None and not insecure and not all(address.is_loopback() for address in addresses):
+    if keys is not None or insecure:
+        return keys
+    if not all(address.is_loopback() for address in addresses):
         raise KeyRequiredError("set insecure=True")
-    return keys
+    return user_keys()
 
 
 async def _open(options: JoinOptions) -> "Group":
@@ -299,23 +333,48 @@ def _contacts(contacts: object, members: object, size: object) -> tuple[Address,
         return ()
     if isinstance(contacts, str) or not isinstance(contacts, Iterable):
         raise ConfigError(f"contacts must be addresses of members, or 'local', not {contacts!r}")
-    found = tuple(reachable(address_of(text)) for text in contacts)
+    found = tuple(reachable(place_of(text)) for text in contacts)
     if not found:
         raise ConfigError("contacts is empty: give the address of at least one member, or 'local'")
-    if len({":" in address.host for address in found}) > 1:
+    if len({":" in address.host for address in found if not address.is_name}) > 1:
         raise ConfigError("contacts must be addresses of one kind: IPv4 for all, or IPv6 for all")
     return found
 
 
-def _joiner(contacts: tuple[Address, ...], name: str | None, bind: str | None) -> Address | None:
+def _bound(members: object, name: str | None, bind: str | None, advertise: str | None) -> Address | None:
+    """Where our socket is to be bound, if that is given."""
+    if advertise is not None and (members is not None or bind is None):
+        raise ConfigError(
+            "advertise is the address at which others reach a member that is bound elsewhere: it goes with bind, and "
+            "with size or contacts; members has the addresses of all members already"
+        )
+    if bind is None:
+        return None
+    own = address_of(bind, any_port=members is None)
+    if members is not None and name is None:
+        raise ConfigError("bind is where one of the members binds its socket: give the name of this member (name)")
+    if members is None and advertise is None:
+        return reachable(own)
+    if advertise is not None:
+        shown = place_of(advertise, any_port=True)
+        if shown.port and not own.port:
+            raise ConfigError(
+                f"others send to {shown}, and {bind} would be bound at any port: give bind the port that arrives"
+            )
+        if not shown.is_name and (":" in own.host) != (":" in shown.host):
+            raise ConfigError(f"{own} and {shown} are one member: use IPv4 for both, or IPv6 for both")
+    return own
+
+
+def _joiner(contacts: tuple[Address, ...], name: str | None, own: Address | None) -> Address | None:
     """Our own address, if a running group is joined; None: any on this machine."""
     if name is None:
         raise ConfigError("to join a running group (contacts), give a name that none of its members has")
     require_member_name(name)
-    if bind is not None:
-        own = reachable(address_of(bind, any_port=True))
-        if contacts and (":" in own.host) != (":" in contacts[0].host):
-            raise ConfigError(f"{own} cannot send to {contacts[0]}: use IPv4 for both, or IPv6 for both")
+    if own is not None:
+        numbers = [contact for contact in contacts if not contact.is_name]
+        if numbers and (":" in own.host) != (":" in numbers[0].host):
+            raise ConfigError(f"{own} cannot send to {numbers[0]}: use IPv4 for both, or IPv6 for both")
         return own
     if not all(contact.is_loopback() for contact in contacts):
         raise ConfigError("the group may be on other machines: give our own address (bind), such as 10.0.0.4:7000")
@@ -326,10 +385,10 @@ def _own_address(
     members: Mapping[str, str] | Iterable[str] | None,
     size: int | None,
     name: str | None,
-    bind: str | None,
+    bind: Address | None,
     multicast: str | None,
 ) -> Address | None:
-    """Our own address, if the members are discovered; None if they are given."""
+    """Our own address, if the members are discovered; if they are given, that of the socket, if it is another one."""
     if members is None and size is None:
         raise ConfigError(
             "the members are missing; give them (members), the number of members to discover (size), or addresses at "
@@ -338,12 +397,10 @@ def _own_address(
     if members is not None and size is not None:
         raise ConfigError("members and size exclude each other; give the members, or the number of members to discover")
     if size is None:
-        if bind is not None:
-            raise ConfigError("bind is used with size, for members to discover; otherwise members has our address")
-        return None
+        return bind
     if name is None or bind is None or multicast is None:
         raise ConfigError("to discover members (size), give a name, our own address (bind), and settings.multicast")
     if not 2 <= size <= MAX_MEMBERS:
         raise ConfigError(f"a group has 2 to {MAX_MEMBERS} members, not {size}")
     require_member_name(name)
-    return reachable(address_of(bind, any_port=True))
+    return bind

@@ -55,6 +55,12 @@ if TYPE_CHECKING:
     from ordercast.live.host.durable.member_log import MemberLog
 
 _log = logging.getLogger("ordercast.join")
+
+
+class NotTakenInError(JoinError):
+    """Nobody has answered in time, or the group has not taken this process in: another attempt may do better."""
+
+
 _LOOK_AGAIN = 0.1  # seconds
 _MAX_EARLY = 256  # datagrams: what is lost is sent again
 
@@ -137,12 +143,12 @@ class _Search:
         self._contacts = ", ".join(map(str, options.contacts))
         self._options, self._seal, self._codec = options, seal, Codec("spo", (Outside,))
         own = open_socket(options.bind)
-        self.own = Address(options.bind.host, own.getsockname()[1])
+        self.own = options.own_address(own.getsockname()[1])
         self.me = Incarnation(str(options.name), secrets.randbits(64) or 1, str(self.own))
         self.terms: GroupTerms | None = None
         try:
             if any(map(_is_multicast, options.contacts)):
-                enable_multicast_sending(own, self.own.host)
+                enable_multicast_sending(own, options.bind.host)
             self.endpoint = Endpoint(own, [], segment=None)
         except BaseException:
             own.close()
@@ -166,7 +172,7 @@ class _Search:
             async with asyncio.timeout(self._options.timeout):
                 return await asyncio.shield(self._welcome)
         except TimeoutError:
-            raise JoinError(self._why_not()) from None
+            raise NotTakenInError(self._why_not()) from None
 
     async def withdrawn(self, seconds: float) -> Welcome | None:
         """It does not want to join any more; the welcome, if one comes within so many seconds."""
@@ -239,10 +245,10 @@ class _Search:
         options = self._options
         try:
             terms = read_terms(found.terms)
-            self._require_state(terms.parameters)
-            self._require_log(terms.parameters)
+            _require_same_services(options, terms.parameters)
             if options.settings is not None:
-                nodes, loopback = terms.parameters.config.nodes, self.own.is_loopback()
+                nodes = terms.parameters.config.nodes
+                loopback = self.own.is_loopback() and options.named is None
                 has_state = options.state is not None
                 own = parameters_for(
                     *(options.settings, nodes),
@@ -258,37 +264,12 @@ class _Search:
             self.host.stop()
             self._fail(error)
 
-    def _require_state(self, group: Parameters) -> None:
-        options = self._options
-        if group.has_state and options.state is None:
-            raise JoinError(
-                f"the group {options.group} gives its state to those that join, and {options.name} cannot take it: "
-                "join with state=, as all its members have"
-            )
-        if options.state is not None and not group.has_state:
-            raise JoinError(
-                f"the members of the group {options.group} have no state to give, and {options.name} expects one: join "
-                "without state=, or open the group with state= at all members"
-            )
-
-    def _require_log(self, group: Parameters) -> None:
-        options = self._options
-        if group.has_log and options.log is None:
-            raise JoinError(
-                f"the members of the group {options.group} have durable logs, and {options.name} has none: join with "
-                "log= and a folder of its own"
-            )
-        if options.log is not None and not group.has_log:
-            raise JoinError(
-                f"the members of the group {options.group} have no durable logs: join without log=, or open the group "
-                "with log= at all members"
-            )
-
     def _adapt(self, terms: GroupTerms) -> None:
         parameters, multicast, heard = terms.parameters, None, None
         if parameters.multicast:
             multicast = seen_from(self.own, address_of(parameters.multicast))
-            heard = open_multicast(multicast, self.own.host)
+            assert self._options.bind is not None
+            heard = open_multicast(multicast, self._options.bind.host)
         self.endpoint.adapt(parameters.mtu, multicast, heard)
 
     def joined_group(self, welcome: Welcome) -> None:
@@ -304,6 +285,35 @@ class _Search:
     def _fail(self, error: Exception) -> None:
         if not self._welcome.done():
             self._welcome.set_exception(error)
+
+
+def _require_same_services(options: JoinOptions, group: Parameters) -> None:
+    """Who joins has what all members of the group have, and nothing that they have not."""
+    joiner, members = options.name, f"the members of the group {options.group}"
+    for is_given, members_have, if_missing, if_superfluous in (
+        (
+            options.state is not None,
+            group.has_state,
+            (
+                f"the group {options.group} gives its state to those that join, and {joiner} cannot take it: join with "
+                "state=, as all its members have"
+            ),
+            (
+                f"{members} have no state to give, and {joiner} expects one: join without state=, or open the group "
+                "with state= at all members"
+            ),
+        ),
+        (
+            options.log is not None,
+            group.has_log,
+            f"{members} have durable logs, and {joiner} has none: join with log= and a folder of its own",
+            f"{members} have no durable logs: join without log=, or open the group with log= at all members",
+        ),
+    ):
+        if members_have and not is_given:
+            raise JoinError(if_missing)
+        if is_given and not members_have:
+            raise JoinError(if_superfluous)
 
 
 def _member(options: JoinOptions, search: _Search, welcome: Welcome, seal: Seal, log: "MemberLog | None") -> Member:

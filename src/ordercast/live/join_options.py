@@ -24,7 +24,9 @@ class JoinOptions:
     members: dict[str, Address]
     """Empty: they are discovered."""
     bind: Address | None
-    """Our own address, if the members are discovered or the group is running already."""
+    """Where our socket is bound; None: at our address among the members."""
+    advertise: Address | None
+    """Where others send to, if that is another address; port 0: that of the socket."""
     contacts: tuple[Address, ...] | None
     """Where a running group is looked for; empty: on this machine, by its name; None: a group is opened."""
     settings: Settings | None
@@ -46,3 +48,11 @@ class JoinOptions:
     log: LogSettings | None
     on_view: Callable[[View], None] | None
     on_waiting: Callable[[str], None] | None
+    named: "JoinOptions | None" = None
+    """As they were given, with names of hosts instead of addresses; None: there are no names."""
+
+    def own_address(self, port: int) -> Address:
+        """Ours, as others use it, if the socket is bound at this port."""
+        shown = self.advertise or self.bind
+        assert shown is not None, "our address is among those of the members, or given"
+        return Address(shown.host, shown.port or port)

@@ -57,7 +57,7 @@ def register(group: str, name: str, address: Address) -> Registration:
     """Notes where a member of a group is. Whatever fails is logged: the member runs without a note."""
     fields = {"group": group, "member": name}
     try:
-        folder = _own_folder()
+        folder = own_folder()
         _remove_abandoned(folder, group)
         path = folder / f"{_hash(group)}-{_hash(name)}-{secrets.token_hex(8)}"
         return Registration(path, _write(path, _Note(group, name, str(address))))
@@ -88,7 +88,7 @@ def _folders() -> list[Path]:
     return [*runtime, Path(tempfile.gettempdir()) / f"{_FOLDER}-{os.geteuid()}"]
 
 
-def _own_folder() -> Path:
+def own_folder() -> Path:
     """The first folder that is this user's alone, made if it is not there."""
     for folder in _folders():
         with contextlib.suppress(OSError):

@@ -37,6 +37,9 @@ class LogSettings:
     force: bool = False
     """After a failure of all members: goes on without a majority of the last view. What only the missing ones had on
     their disks is lost, though it may have been told durable."""
+    verify: bool = False
+    """Verifies all of the log when it is opened, not only its last segment. What is damaged, and all that follows, is
+    then fetched again from another member."""
     options: "Options | None" = None
     """Size of segments, retention: see `ordercast.log.Options`."""
 

@@ -72,7 +72,7 @@ def state_of(options: JoinOptions, log: "MemberLog | None") -> StateOptions | No
         from ordercast.live.host.durable.exchange import LogExchange  # noqa: PLC0415 (as above)
 
         exchange = LogExchange(log, options.state)
-    return StateOptions(options.state, options.state_timeout, options.timeout, options.keys, exchange)
+    return StateOptions(options.state, options.state_timeout, options.timeout, options.keys, exchange, options.bind)
 
 
 def relay_for(

@@ -16,10 +16,11 @@ from ordercast.live.host.member import Member
 from ordercast.live.host.parameters import Parameters
 from ordercast.live.host.recording import require_writable
 from ordercast.live.host.running_group import GroupIsOpenError, RunningGroup
-from ordercast.live.join_open_group import join_open_group
+from ordercast.live.join_open_group import NotTakenInError, join_open_group
 from ordercast.live.join_options import MIN_TIMEOUT, JoinOptions
 from ordercast.live.local_groups import contacts_of
 from ordercast.live.member_parts import RECORDER, group_of, log_of, note_address, recorder_for, relay_for, state_of
+from ordercast.live.resolution import follow, has_names, resolved
 from ordercast.live.session.events import SessionConfig
 from ordercast.live.session.handshake import Handshake, Identity
 from ordercast.live.session.machine import Session
@@ -41,13 +42,16 @@ from ordercast.wire.seal import Seal, seal_for
 
 if TYPE_CHECKING:
     from ordercast.live.host.durable.member_log import MemberLog
-    from ordercast.live.host.durable.standing import Plan
+    from ordercast.protocols.restart.standing import Plan
 
 _log = logging.getLogger("ordercast.join")
 
 _FIRST_NUMBERS = 1 << 16
 ANSWERED_HERE, ANSWERED_BY_MULTICAST = 1.0, 0.15
 """Seconds that members of a running group have to answer, before those that were given open one."""
+_GROWTH = 1.5
+"""By which each attempt to go on with a log takes longer: on a busy machine nobody may be taken in within the first."""
+_TRIED = 5.0  # seconds for contacts to answer, before their names are looked up again
 _IF_BLOCKED = "if the members that it lacks do not come back, end it, and start all members together"
 
 
@@ -78,26 +82,55 @@ async def open_group(options: JoinOptions) -> Group:
 async def _open_or_join(options: JoinOptions, log: "MemberLog | None") -> Group:
     if log is not None and log.standing is not None:
         return await _go_on(options, log)
-    if options.contacts is not None:
-        return await join_open_group(options, log)
     begun = time.monotonic()
+    if options.contacts is not None:
+        return await _join_by_contacts(options, log)
     try:
+        options = await resolved(options) if has_names(options) else options
         return await open_with_others(options, log)
     except GroupIsOpenError as error:
         _log.info("%s is running: it is joined", options.group, extra={"group": options.group})
         left = max(options.timeout - (time.monotonic() - begun), MIN_TIMEOUT)
-        running = replace(options, contacts=tuple(error.contacts), name=error.name, bind=error.address, timeout=left)
-        return await join_open_group(running, log)
+        return await join_open_group(running_with(options, error, left), log)
+
+
+def running_with(options: JoinOptions, error: GroupIsOpenError, left: float) -> JoinOptions:
+    """How the group that is open already is joined, in so many seconds, from the same address."""
+    own, bind = error.address, options.bind
+    return replace(
+        options,
+        contacts=tuple(error.contacts),
+        name=error.name,
+        bind=own if bind is None else Address(bind.host, bind.port or own.port),
+        advertise=None if bind is None else own,
+        timeout=left,
+    )
+
+
+async def _join_by_contacts(options: JoinOptions, log: "MemberLog | None") -> Group:
+    """Names of hosts are looked up again if nobody has answered for a while."""
+    if not has_names(options):
+        return await join_open_group(options, log)
+    until = time.monotonic() + options.timeout
+    while True:
+        found = await resolved(replace(options, timeout=max(until - time.monotonic(), MIN_TIMEOUT)))
+        try:
+            return await join_open_group(replace(found, timeout=min(found.timeout, _TRIED)), log)
+        except NotTakenInError:
+            if time.monotonic() >= until:
+                raise
 
 
 async def _go_on(options: JoinOptions, log: "MemberLog") -> Group:
     """Was a member before: joins the group if it is running, else begins it anew together with the others."""
     from ordercast.live.restart import find_or_restart  # noqa: PLC0415 (only those with a log need it)
 
-    begun, why = time.monotonic(), ""
+    begun, why, growth = time.monotonic(), "", 1.0
     while (left := options.timeout - (time.monotonic() - begun)) > 0:
-        found = await find_or_restart(replace(options, timeout=left), log, why)
-        attempt = replace(found.options, timeout=min(max(left, MIN_TIMEOUT), found.patience))
+        options = replace(options, timeout=left)
+        found = await find_or_restart(await resolved(options) if has_names(options) else options, log, why)
+        attempt = replace(found.options, timeout=min(max(left, MIN_TIMEOUT), found.patience * growth))
+        growth *= _GROWTH
         try:
             if found.plan is None:
                 return await join_open_group(attempt, log)
@@ -121,28 +154,18 @@ async def open_with_others(options: JoinOptions, log: "MemberLog | None", plan: 
         seal_for(options.group, options.keys),
         Codec(options.parameters.protocol, (*CONTROL, *INSPECTION, Outside, *CONTROL_UNITS)),
     )
-    discovery = None
-    if options.bind is None:
-        me, own = _bind(options)
-        addresses = list(options.members.values())
-        interface = addresses.pop(me).host
-        endpoint = _endpoint(options, own, interface, addresses)
-    else:
-        discovery, endpoint = _discovery(options, seal, codec)
-        with notify_if_slow(options.on_waiting, discovery.awaited):
-            found = await discovery.find()
+    options, endpoint, discovery = await _located(options, seal, codec)
     try:
-        if discovery is not None:
-            assert options.bind is not None
-            members = {name: seen_from(options.bind, each) for name, each in members_of(options.group, found).items()}
-            options = replace(options, members=members)
-            me = list(options.members).index(str(options.name))
+        me = list(options.members).index(str(options.name))
         member, transport, handshake = _member(options, me, endpoint, seal, codec, discovery, log=log, plan=plan)
     except BaseException:
         if discovery is not None:
             discovery.stop()
         endpoint.close()
         raise
+    if options.named is not None:
+        following = asyncio.create_task(follow(options, member.opened.done, member.founding.moved))
+        member.left.add_done_callback(lambda _: following.cancel())
     fields = {"group": options.group, "member": member.name}
     _log.info("%s joins %s", member.name, options.group, extra=fields)
     try:
@@ -171,6 +194,28 @@ async def open_with_others(options: JoinOptions, log: "MemberLog | None", plan: 
     seconds = time.monotonic() - begun
     _log.info("%s is in %s after %.3f s", member.name, options.group, seconds, extra={**fields, "seconds": seconds})
     return group_of(options.group, member)
+
+
+async def _located(
+    options: JoinOptions, seal: Seal, codec: Codec
+) -> tuple[JoinOptions, Endpoint, DiscoveryHost | None]:
+    """Binds, and finds the others if they are not given: with our name, and the addresses of all members."""
+    if options.members:
+        me, own = _bind(options)
+        addresses = list(options.members.values())
+        interface = addresses.pop(me).host if options.bind is None else options.bind.host
+        return replace(options, name=list(options.members)[me]), _endpoint(options, own, interface, addresses), None
+    discovery, endpoint = _discovery(options, seal, codec)
+    with notify_if_slow(options.on_waiting, discovery.awaited):
+        found = await discovery.find()
+    try:
+        assert options.bind is not None
+        members = {name: seen_from(options.bind, each) for name, each in members_of(options.group, found).items()}
+    except BaseException:
+        discovery.stop()
+        endpoint.close()
+        raise
+    return replace(options, members=members), endpoint, discovery
 
 
 def _explained(error: JoinError, running: RunningGroup | None, hint: str) -> JoinError:
@@ -266,21 +311,23 @@ def _bind(options: JoinOptions) -> tuple[int, socket]:
 
 
 def _open(options: JoinOptions, name: str) -> socket:
-    address = options.members[name]
+    address = options.bind or options.members[name]
     try:
         return open_socket(address)
     except AddressInUseError:
-        raise AddressInUseError(
-            f"cannot bind {address}: {name} is running already on this machine, or another program uses its port"
-        ) from None
+        if address in contacts_of(options.group):
+            why = f"{name} is running already on this machine"
+        else:
+            why = f"{name} is being started already on this machine, or another program uses its port"
+        raise AddressInUseError(f"cannot bind {address}: {why}") from None
 
 
 def _discovery(options: JoinOptions, seal: Seal, codec: Codec) -> tuple[DiscoveryHost, Endpoint]:
     assert options.bind is not None
     assert options.name is not None
     own = open_socket(options.bind)
-    bound = Address(options.bind.host, own.getsockname()[1])
-    endpoint = _endpoint(options, own, bound.host, [])
+    bound = options.own_address(own.getsockname()[1])
+    endpoint = _endpoint(options, own, options.bind.host, [])
     try:
         discovery = new_discovery(options.group, options.name, bound, options.parameters.config.nodes, options.timeout)
         return DiscoveryHost(endpoint, seal, codec, discovery), endpoint

@@ -7,7 +7,6 @@ from typing import NamedTuple
 from ordercast.live.host.durable.exchange import LogExchange
 from ordercast.live.host.durable.member_log import MemberLog
 from ordercast.live.host.durable.restart_host import RestartHost
-from ordercast.live.host.durable.standing import Plan
 from ordercast.live.host.group_terms import read_terms
 from ordercast.live.join_options import JoinOptions
 from ordercast.live.local_groups import contacts_of
@@ -15,6 +14,7 @@ from ordercast.live.transport.addresses import Address, address_of, seen_from
 from ordercast.live.why_not_open import notify_if_slow
 from ordercast.model.config import SECOND
 from ordercast.model.errors import ConfigError, JoinError
+from ordercast.protocols.restart.standing import Plan
 from ordercast.wire.seal import seal_for
 
 _ADVICE = ("join with", "move the folder", "could not load the state")  # of errors that another attempt does not mend
@@ -46,6 +46,7 @@ async def find_or_restart(options: JoinOptions, log: MemberLog, why: str) -> Fou
     others = [str(each) for each in (*options.members.values(), *(options.contacts or contacts_of(options.group)))]
     host = RestartHost(
         *(log, LogExchange(log, None), own, name),
+        bind=options.bind if options.bind is not None and options.bind.port else own,
         others=others,
         seal=seal_for(options.group, options.keys),
         keys=options.keys,
@@ -65,9 +66,14 @@ async def find_or_restart(options: JoinOptions, log: MemberLog, why: str) -> Fou
     patience = max(_MIN_PATIENCE, _TIMEOUTS * parameters.failure_timeout / SECOND)
     if found.plan is None:
         contacts = tuple(seen_from(own, address_of(each)) for each in found.contacts)
-        return Found(replace(options, contacts=contacts, bind=own), None, patience)
+        apart = options.bind is not None and options.bind.port != 0
+        bind, advertise = (options.bind, own) if apart else (own, None)
+        return Found(replace(options, contacts=contacts, bind=bind, advertise=advertise), None, patience)
     members = {one.name: seen_from(own, address_of(one.address)) for one in found.plan.members}
-    begins = replace(options, members=members, bind=None, contacts=None, parameters=parameters)
+    bind = options.bind if options.bind is not None and options.bind.port else None
+    begins = replace(
+        options, members=members, bind=bind, advertise=None, contacts=None, named=None, parameters=parameters
+    )
     return Found(begins, found.plan, patience)
 
 
@@ -76,7 +82,7 @@ def _own_address(options: JoinOptions, log: MemberLog) -> Address:
     if options.members:
         return options.members[str(options.name)]
     if options.bind is not None and options.bind.port:
-        return options.bind
+        return options.own_address(options.bind.port)
     assert log.standing is not None, "it was a member"
     for one in log.standing.view.members:
         if one.name == options.name:

@@ -107,6 +107,12 @@ class Settings:
 
     At least four round trips.
     """
+    pause_timeout: float | None = None
+    """Seconds, up to 600, for which a member's event loop may be blocked before it counts as failed. Default: 10.
+
+    Or the failure timeout, if that is longer. Meanwhile a thread says that it is alive. 0: it counts as failed as if
+    its process had ended.
+    """
     round_trip: float | None = None
     """Seconds of a round trip to another member, up to 10: timers are derived from it. Default: measured at joining."""
     mtu: int | None = None
@@ -129,7 +135,9 @@ class Settings:
             require_whole(**{name: getattr(self, name)})
         if self.quorum not in QUORUMS:
             raise ConfigError(f"quorum must be one of {', '.join(QUORUMS)}, not {self.quorum!r}")
-        require_seconds(failure_timeout=self.failure_timeout, round_trip=self.round_trip)
+        require_seconds(
+            failure_timeout=self.failure_timeout, pause_timeout=self.pause_timeout, round_trip=self.round_trip
+        )
         self._require_ranges()
         self._require_used()
         if self.multicast is not None:
@@ -141,6 +149,7 @@ class Settings:
         _require_range("window", self.window, 1, None)
         _require_range("resilience", self.resilience, 0, None)
         _require_range("failure_timeout", self.failure_timeout, MIN_FAILURE_TIMEOUT, MAX_FAILURE_TIMEOUT, "seconds")
+        _require_range("pause_timeout", self.pause_timeout, 0, MAX_FAILURE_TIMEOUT, "seconds")
         if self.round_trip is not None and not 0 < self.round_trip <= MAX_ROUND_TRIP:
             raise ConfigError(
                 f"round_trip must be above 0 and at most {MAX_ROUND_TRIP:g} seconds, not {self.round_trip:g}"

@@ -12,7 +12,8 @@ _callbacks = logging.getLogger("ordercast.live")
 
 _PATIENCE = 2.0  # seconds before the missing members are named
 _CAUSES = {
-    "decryption failed: check that all members have the same key and group name": (
+    "decryption failed: check that all members have the same key and group name; members on one machine without a key "
+    "have that of their user": (
         Rejection.KEY,
         Rejection.FORGED,
         Rejection.CIPHERTEXT,

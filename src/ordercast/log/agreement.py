@@ -11,7 +11,7 @@ from ordercast.log.disk import Disk
 from ordercast.log.manifest import read_manifest
 from ordercast.log.published_end import read_published_end
 from ordercast.log.reader import durable_limit
-from ordercast.log.segments import Scan, Segment, counting_names, read_segment, segment_names, whole
+from ordercast.log.segments import Segment, counting_names, read_segment, scan_of, segment_names
 
 LogPlace = tuple[int, bytes]
 """The position of a next message, and the running hash there."""
@@ -60,11 +60,7 @@ def _segments(disk: Disk) -> list[Segment]:
 def _places(disk: Disk, segment: Segment, *, last: bool) -> list[LogPlace]:
     """The beginning of a segment, and the end of each packet in it that is on the disk."""
     limit = durable_limit(disk, segment, read_published_end(disk)) if last else disk.size(segment.name)
-    file = disk.open(segment.name)
-    try:
-        scan = Scan(segment, whole(file, limit))
-    finally:
-        file.close()
+    scan = scan_of(disk, segment, limit)
     found = [(segment.first, segment.header.hash)]
     for _, frame in scan.frames():
         found += frame.places()

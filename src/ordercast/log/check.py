@@ -11,15 +11,16 @@ from ordercast.log.published_end import PublishedEnd, read_published_end
 from ordercast.log.reader import durable_limit, end_problem
 from ordercast.log.recovery import place_of, require_not_promised
 from ordercast.log.segments import (
+    DAMAGED,
     TAIL,
     Scan,
     Segment,
     counting_names,
     read_segment,
+    scan_of,
     segment_name,
     segment_names,
     snapshot_name,
-    whole,
 )
 from ordercast.log.snapshots import read_snapshot
 from ordercast.model.errors import LogDamaged, LogError, reason_of
@@ -61,7 +62,7 @@ class LogReport(msgspec.Struct, frozen=True):
     tail_bytes: int
     """At the end, never promised: they are dropped when the log is opened for writing."""
     set_aside: tuple[str, ...]
-    """Files with ends that were dropped earlier and looked as if a bit had changed."""
+    """Files that do not count: ends that were dropped and looked as if a bit had changed, and damaged segments."""
     damage: tuple[str, ...]
     """A sentence for each place where something is missing or changed; empty: all is whole."""
     verified: bool
@@ -125,7 +126,7 @@ class _Check:
             snapshot=snapshot,
             snapshot_bytes=snapshot_bytes,
             tail_bytes=tail,
-            set_aside=tuple(sorted(name for name in names if name.endswith(TAIL))),
+            set_aside=tuple(sorted(name for name in names if name.endswith((TAIL, DAMAGED)))),
             damage=tuple(self._damage),
             verified=self._verify,
         )
@@ -148,20 +149,15 @@ class _Check:
         return found
 
     def _scan(self, segment: Segment, published: PublishedEnd | None, *, last: bool) -> Scan:
-        file = self._disk.open(segment.name)
-        try:
-            data = whole(file, segment.size)
-        finally:
-            file.close()
-        scan, frames = Scan(segment, data), 0
+        scan, frames = scan_of(self._disk, segment), 0
         for _ in scan.frames():
             frames += 1
         self._reports.append(_segment_report(segment, scan, frames))
-        if not last and scan.offset < len(data):
+        if not last and scan.offset < segment.size:
             self._damage.append(place_of(segment, scan))
         elif last:
             try:
-                require_not_promised(segment, data, scan, published)
+                require_not_promised(segment, scan, published)
             except LogDamaged as error:
                 self._damage.append(str(error))
         return scan
@@ -197,11 +193,7 @@ class _Check:
         if published is not None and published.segment == last.first:
             return published.position, max(0, last.size - scan.offset)
         limit, position = durable_limit(self._disk, last, published), last.first
-        file = self._disk.open(last.name)
-        try:
-            marked = Scan(last, whole(file, limit))
-        finally:
-            file.close()
+        marked = scan_of(self._disk, last, limit)
         for _, frame in marked.frames():
             position = frame.header.next
         return position, max(0, last.size - scan.offset)

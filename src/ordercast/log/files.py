@@ -21,7 +21,7 @@ from ordercast.log.format import (
     View,
     encode_segment_header,
 )
-from ordercast.log.manifest import KEPT_NOTE, Manifest, write_durably, write_manifest
+from ordercast.log.manifest import KEPT_NOTE, Manifest, write_manifest
 from ordercast.log.published_end import PublishedEnd, Publisher
 from ordercast.log.recovery import Recovered, Tail, recover
 from ordercast.log.retention import Retention, Usage, segments_to_drop
@@ -35,6 +35,7 @@ from ordercast.log.segments import (
     snapshot_positions,
 )
 from ordercast.log.snapshots import Place, write_snapshot
+from ordercast.log.whole_files import read_whole, write_durably
 from ordercast.model.errors import LogDamaged, LogError, reason_of
 
 MAX_SEGMENT = 64 << 20
@@ -105,12 +106,7 @@ class LogFiles:
 
     def _restore_note(self) -> None:
         """The end of the log was being dropped: the newest note may have been in it."""
-        file = self._disk.open(KEPT_NOTE)
-        try:
-            note = file.read(0, self._disk.size(KEPT_NOTE))
-        finally:
-            file.close()
-        self.note(note)
+        self.note(read_whole(self._disk, KEPT_NOTE))
         self.sync()
         self._disk.remove(KEPT_NOTE)
 

@@ -5,12 +5,12 @@ in any selection, are known to be left over, and no gap between them is taken fo
 manifest names it: the manifest is written after the snapshot was synced without an error.
 """
 
-import zlib
 from struct import Struct
 
 import msgspec
 
-from ordercast.log.disk import Disk, write_all
+from ordercast.log.disk import Disk
+from ordercast.log.whole_files import read_whole, with_checksum, without_checksum, write_durably
 from ordercast.model.errors import LogDamaged
 
 NAME = "manifest"
@@ -32,22 +32,18 @@ class Manifest(msgspec.Struct, frozen=True):
 
 def encode(manifest: Manifest) -> bytes:
     """Its bytes."""
-    data = _MANIFEST.pack(_MAGIC, manifest.start, _NONE if manifest.snapshot is None else manifest.snapshot)
-    return data + zlib.crc32(data).to_bytes(4, "little")
+    snapshot = _NONE if manifest.snapshot is None else manifest.snapshot
+    return with_checksum(_MANIFEST.pack(_MAGIC, manifest.start, snapshot))
 
 
 def read_manifest(disk: Disk) -> Manifest:
     """That of a log; raises `LogDamaged` if it cannot be read: it was synced before it got its name."""
     if NAME not in disk.names():
         return Manifest()
-    file = disk.open(NAME)
-    try:
-        data = file.read(0, disk.size(NAME))
-    finally:
-        file.close()
-    if len(data) != _MANIFEST.size + 4 or zlib.crc32(data[:-4]).to_bytes(4, "little") != data[-4:]:
+    data = without_checksum(read_whole(disk, NAME), _MANIFEST.size)
+    if data is None:
         raise LogDamaged("the manifest is changed: its checksum is wrong")
-    magic, start, snapshot = _MANIFEST.unpack_from(data)
+    magic, start, snapshot = _MANIFEST.unpack(data)
     if magic != _MAGIC:
         raise LogDamaged("the manifest does not begin as one does")
     return Manifest(start, None if snapshot == _NONE else snapshot)
@@ -56,17 +52,3 @@ def read_manifest(disk: Disk) -> Manifest:
 def write_manifest(disk: Disk, manifest: Manifest) -> None:
     """Returns when it is on the disk; raises `OSError`."""
     write_durably(disk, NAME, [encode(manifest)])
-
-
-def write_durably(disk: Disk, name: str, parts: list[bytes]) -> int:
-    """A small file, all of it or nothing (rule 1); its size in bytes. Raises `OSError`."""
-    data = b"".join(parts)
-    file = disk.create(f".{name}")
-    try:
-        write_all(file, 0, data)
-        file.sync()
-    finally:
-        file.close()
-    disk.rename(f".{name}", name)
-    disk.sync()
-    return len(data)

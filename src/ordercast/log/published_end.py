@@ -4,16 +4,15 @@ It is written after each sync, and is itself never synced while the log is open:
 behind, and it is never ahead. Readers pass nothing above it, and recovery knows from it what was once promised.
 """
 
-import zlib
 from struct import Struct
 
 import msgspec
 
 from ordercast.log.disk import Disk, File, write_all
+from ordercast.log.whole_files import read_whole, with_checksum, without_checksum
 
 NAME = "end"
 _END = Struct("<QQQ")
-_SIZE = _END.size + 4
 
 
 class PublishedEnd(msgspec.Struct, frozen=True, order=True):
@@ -29,22 +28,15 @@ class PublishedEnd(msgspec.Struct, frozen=True, order=True):
 
 def encode(end: PublishedEnd) -> bytes:
     """Its bytes."""
-    data = _END.pack(end.segment, end.offset, end.position)
-    return data + zlib.crc32(data).to_bytes(4, "little")
+    return with_checksum(_END.pack(end.segment, end.offset, end.position))
 
 
 def read_published_end(disk: Disk) -> PublishedEnd | None:
     """What was published last; None if nothing was, or if it cannot be read: then less is known, and nothing wrong."""
     if NAME not in disk.names():
         return None
-    file = disk.open(NAME)
-    try:
-        data = file.read(0, _SIZE)
-    finally:
-        file.close()
-    if len(data) != _SIZE or zlib.crc32(data[:-4]).to_bytes(4, "little") != data[-4:]:
-        return None
-    return PublishedEnd(*_END.unpack_from(data))
+    data = without_checksum(read_whole(disk, NAME), _END.size)
+    return None if data is None else PublishedEnd(*_END.unpack(data))
 
 
 class Publisher:

@@ -21,9 +21,9 @@ from ordercast.log.segments import (
     chain_problem,
     counting_names,
     read_segment,
+    scanned,
     segment_name,
     segment_names,
-    whole,
 )
 from ordercast.model.config import require
 from ordercast.model.errors import LogDamaged, LogError, reason_of
@@ -175,14 +175,7 @@ def durable_limit(disk: Disk, segment: Segment, published: PublishedEnd | None) 
     """Below this offset the last segment is known to be on the disk."""
     if published is not None and published.segment == segment.first:
         return published.offset
-    file = disk.open(segment.name)
-    try:
-        scan = Scan(segment, whole(file, disk.size(segment.name)))
-    finally:
-        file.close()
-    for _ in scan.frames():
-        pass
-    return scan.durable
+    return scanned(disk, segment, disk.size(segment.name)).durable
 
 
 def end_problem(segment: Segment, scan: Scan, after: Segment) -> str | None:

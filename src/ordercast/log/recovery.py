@@ -24,7 +24,8 @@ from ordercast.log.disk import Disk, File, write_all
 from ordercast.log.format import Context, later_headers
 from ordercast.log.manifest import Manifest, read_manifest
 from ordercast.log.published_end import PublishedEnd, read_published_end
-from ordercast.log.segments import TAIL, Scan, Segment, read_segments, segment_name, whole
+from ordercast.log.segments import TAIL, Scan, Segment, read_segments, scanned, segment_name
+from ordercast.log.whole_files import write_durably
 from ordercast.model.errors import LogDamaged
 
 
@@ -91,15 +92,12 @@ def _recover_last(
     disk: Disk, file: File, manifest: Manifest, segments: list[Segment], published: PublishedEnd | None
 ) -> Recovered:
     last = segments[-1]
-    data = whole(file, last.size)
-    scan = Scan(last, data)
-    empty = True
-    for _ in scan.frames():
-        empty = False
-    require_not_promised(last, data, scan, published)
-    tail = _cut(disk, file, last, data, scan)
+    scan = scanned(disk, last)
+    empty = scan.offset == last.header.size
+    require_not_promised(last, scan, published)
+    tail = _cut(disk, file, last, scan)
     if not empty:
-        _write_again(file, data, scan)
+        _write_again(file, scan)
     kept = msgspec.structs.replace(last, size=scan.offset)
     return Recovered(
         *(manifest, (*segments[:-1], kept), scan.offset, scan.next, scan.hash, scan.context),
@@ -114,37 +112,29 @@ def place_of(segment: Segment, scan: Scan) -> str:
     return f"segment {segment.name}, offset {scan.offset}, position {scan.next}: {why}"
 
 
-def require_not_promised(segment: Segment, data: memoryview, scan: Scan, published: PublishedEnd | None) -> None:
+def require_not_promised(segment: Segment, scan: Scan, published: PublishedEnd | None) -> None:
     """Rule 5: raises `LogDamaged` if what is not good was once on the disk."""
     where = place_of(segment, scan)
     if published is not None and published.segment == segment.first and published.offset > scan.offset:
         raise LogDamaged(f"{where}, though the log was on the disk up to position {published.position}")
-    for offset, header in later_headers(data, scan.offset, segment.header.salt):
+    for offset, header in later_headers(scan.data, scan.offset, segment.header.salt):
         if header.durable > scan.offset:
             raise LogDamaged(f"{where}, though the frame at offset {offset} says that it was on the disk")
 
 
-def _cut(disk: Disk, file: File, segment: Segment, data: memoryview, scan: Scan) -> Tail | None:
+def _cut(disk: Disk, file: File, segment: Segment, scan: Scan) -> Tail | None:
     """Rule 6. Something that is neither cut nor zeros may be a synced frame with a changed bit: it is set aside."""
-    size = len(data) - scan.offset
-    if not size:
+    rest = scan.data[scan.offset :]
+    if not rest:
         return None
-    rest = data[scan.offset :]
     kept = any(rest) and "checksum" in str(scan.problem)
     if kept:
-        name = segment.name + TAIL
-        aside = disk.create(f".{name}")
-        try:
-            write_all(aside, 0, rest)
-            aside.sync()
-        finally:
-            aside.close()
-        disk.rename(f".{name}", name)
+        write_durably(disk, segment.name + TAIL, [rest])
     file.cut(scan.offset)
-    return Tail(segment.name, scan.offset, size, str(scan.problem), kept=kept)
+    return Tail(segment.name, scan.offset, len(rest), str(scan.problem), kept=kept)
 
 
-def _write_again(file: File, data: memoryview, scan: Scan) -> None:
+def _write_again(file: File, scan: Scan) -> None:
     """Rule 7: after a sync that failed, the system shows pages that are not on the disk."""
-    write_all(file, scan.durable, data[scan.durable : scan.offset])
+    write_all(file, scan.durable, scan.data[scan.durable : scan.offset])
     file.sync()

@@ -10,12 +10,13 @@ from itertools import pairwise
 
 import msgspec
 
-from ordercast.log.disk import Disk, File
+from ordercast.log.disk import Disk
 from ordercast.log.format import Frame, Kind, SegmentHeader, decode_segment_header, read_frame
 from ordercast.model.errors import LogDamaged
 
 SNAPSHOT = ".snapshot"
-TAIL = ".tail"
+TAIL, DAMAGED = ".tail", ".damaged"
+"""Of files that were set aside."""
 MAX_HEADER = 1 << 20
 """Bytes that are read for a header, which has the names of all members."""
 _SEGMENT_NAME = re.compile(r"\d{20}")
@@ -103,11 +104,6 @@ def chain_problem(before: Segment, after: Segment) -> str | None:
     return None
 
 
-def whole(file: File, size: int) -> memoryview:
-    """All of a file."""
-    return memoryview(file.read(0, size))
-
-
 _NOTHING = memoryview(b"")
 
 
@@ -127,6 +123,11 @@ class Scan:
         """Below this offset the segment was on the disk when the last good frame was written."""
         self.problem: str | None = None
         """What is wrong at `offset`; None: it is the end of the data."""
+
+    @property
+    def data(self) -> memoryview:
+        """What is read."""
+        return self._data
 
     def go_on(self, data: memoryview) -> None:
         """`data`: what the segment has from `offset` on."""
@@ -164,3 +165,20 @@ class Scan:
 
 
 _VIEW, _NOTE = Kind.VIEW, Kind.NOTE
+
+
+def scan_of(disk: Disk, segment: Segment, limit: int | None = None) -> Scan:
+    """About to read a segment, all of it or what is below an offset; raises `OSError`."""
+    file = disk.open(segment.name)
+    try:
+        return Scan(segment, memoryview(file.read(0, segment.size if limit is None else limit)))
+    finally:
+        file.close()
+
+
+def scanned(disk: Disk, segment: Segment, limit: int | None = None) -> Scan:
+    """The same, at the end of what is good."""
+    scan = scan_of(disk, segment, limit)
+    for _ in scan.frames():
+        pass
+    return scan

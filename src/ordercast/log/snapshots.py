@@ -12,7 +12,7 @@ from struct import Struct
 
 import msgspec
 
-from ordercast.log.disk import Disk, FolderDisk, write_all
+from ordercast.log.disk import Disk, FolderDisk
 from ordercast.log.format import (
     SNAPSHOT_MAGIC,
     Context,
@@ -22,6 +22,7 @@ from ordercast.log.format import (
 )
 from ordercast.log.manifest import read_manifest
 from ordercast.log.segments import MAX_HEADER, snapshot_name
+from ordercast.log.whole_files import write_durably
 from ordercast.model.errors import LogDamaged, LogError, reason_of
 
 _CHUNK = Struct("<II")
@@ -79,24 +80,18 @@ class Snapshot:
 
 def write_snapshot(disk: Disk, place: Place, state: bytes | Iterable[bytes], time: int) -> int:
     """Returns its size when it is on the disk (rule 1); raises `OSError`, and what `state` raises."""
-    name = snapshot_name(place.position)
     header = SegmentHeader(place.position, place.hash, 0, place.context, time=time)
-    file = disk.create(f".{name}")
-    try:
-        data = encode_segment_header(header, SNAPSHOT_MAGIC)
-        write_all(file, 0, data)
-        offset = len(data)
-        for chunk in _chunks(state):
-            head = _CHUNK.pack(len(chunk), zlib.crc32(chunk, offset))
-            write_all(file, offset, head)
-            write_all(file, offset + len(head), chunk)
-            offset += len(head) + len(chunk)
-        file.sync()
-    finally:
-        file.close()
-    disk.rename(f".{name}", name)
-    disk.sync()
-    return offset
+    return write_durably(disk, snapshot_name(place.position), _parts(header, state))
+
+
+def _parts(header: SegmentHeader, state: bytes | Iterable[bytes]) -> Iterator[bytes]:
+    data = encode_segment_header(header, SNAPSHOT_MAGIC)
+    yield data
+    offset = len(data)
+    for chunk in _chunks(state):
+        yield _CHUNK.pack(len(chunk), zlib.crc32(chunk, offset))
+        yield chunk
+        offset += _CHUNK.size + len(chunk)
 
 
 def _chunks(state: bytes | Iterable[bytes]) -> Iterator[bytes]:

@@ -6,11 +6,13 @@ changed, segments are removed from the last one on, and the one in which the new
 
 import os
 
-from ordercast.log.disk import Disk, write_all
+from ordercast.log.agreement import LogPlace
+from ordercast.log.disk import Disk
 from ordercast.log.format import FrameBuilder, Kind, SegmentHeader, encode_segment_header
-from ordercast.log.manifest import KEPT_NOTE, Manifest, read_manifest, write_durably, write_manifest
+from ordercast.log.manifest import KEPT_NOTE, Manifest, read_manifest, write_manifest
 from ordercast.log.published_end import NAME as PUBLISHED_END
-from ordercast.log.segments import Scan, Segment, read_segments, snapshot_name, whole
+from ordercast.log.segments import Segment, read_segments, scan_of, scanned, snapshot_name
+from ordercast.log.whole_files import unnamed, write_durably, write_unnamed
 from ordercast.model.errors import LogError
 
 
@@ -24,8 +26,8 @@ def drop_above(disk: Disk, position: int, hash_: bytes) -> None:
     kept = [segment for segment in segments if segment.first < position] or segments[:1]
     if not kept or kept[0].first > position:
         raise LogError(f"position {position} is not in the log: it cannot be cut there")
-    note = _last_note(disk, segments[-1])
-    replaced = _cut(disk, kept[-1], position, hash_, note)
+    note = scanned(disk, segments[-1]).context.note
+    write_beginning(disk, kept[-1], (position, hash_), note)
     if note:  # it is in one of the segments that are removed: a crash must not lose it
         write_durably(disk, KEPT_NOTE, [note])
     if manifest.snapshot is not None and manifest.snapshot > position:
@@ -37,34 +39,19 @@ def drop_above(disk: Disk, position: int, hash_: bytes) -> None:
     for segment in reversed(segments[len(kept) :]):
         disk.remove(segment.name)
         disk.sync()  # one after the other: no gap is left by a crash
-    disk.rename(replaced, kept[-1].name)
+    disk.rename(unnamed(kept[-1].name), kept[-1].name)
     disk.sync()
     if note:
         disk.remove(KEPT_NOTE)
 
 
-def _last_note(disk: Disk, segment: Segment) -> bytes:
-    file = disk.open(segment.name)
-    try:
-        scan = Scan(segment, whole(file, disk.size(segment.name)))
-    finally:
-        file.close()
-    for _ in scan.frames():
-        pass
-    return scan.context.note
-
-
-def _cut(disk: Disk, segment: Segment, position: int, hash_: bytes, note: bytes) -> str:
-    """Writes the beginning of a segment under another name, which is returned, and syncs it.
+def write_beginning(disk: Disk, segment: Segment, place: LogPlace, note: bytes) -> None:
+    """Writes the beginning of a segment, up to a place, under another name, and syncs it.
 
     `note`: the newest one, which has no position, and is kept.
     """
-    file = disk.open(segment.name)
-    try:
-        scan = Scan(segment, whole(file, disk.size(segment.name)))
-    finally:
-        file.close()
-    old = segment.header
+    (position, hash_), old = place, segment.header
+    scan = scan_of(disk, segment)
     header = SegmentHeader(
         *(old.first, old.hash, int.from_bytes(os.urandom(4), "little"), old.context, old.previous, old.previous_size),
         time=old.time,
@@ -91,11 +78,4 @@ def _cut(disk: Disk, segment: Segment, position: int, hash_: bytes, note: bytes)
         raise LogError(f"position {position} is no place of the log with this hash: it cannot be cut there")
     if note:
         parts += builder.note(note, view=0, durable=durable, time=old.time)[0]
-    name = f".{segment.name}"
-    file = disk.create(name)
-    try:
-        write_all(file, 0, b"".join(parts))
-        file.sync()
-    finally:
-        file.close()
-    return name
+    write_unnamed(disk, segment.name, parts)

@@ -154,6 +154,37 @@ class Return(ConfigValue, tag="return", frozen=True, kw_only=True):
         require(self.at >= 0, f"a return needs `at` >= 0, not {self.at}")
 
 
+class Restart(ConfigValue, tag="restart", frozen=True, kw_only=True):
+    """A node with a log is killed, and started again with what is on its disk, as a new node.
+
+    The new nodes are the last ones of the run, with those of `Return`: see `returned_nodes`.
+    """
+
+    node: int
+    at: int
+    after: int
+    """How long later it starts again."""
+    power: bool = True
+    """Its machine loses power: what was not synced may be on the disk, in any part and order. Otherwise only the
+    process is killed, and the disk has all that it wrote."""
+
+    def __post_init__(self) -> None:
+        require(
+            self.at >= 0 and self.after > 0,
+            f"a restart needs `at` >= 0 and `after` > 0, not at={self.at} after={self.after}",
+        )
+
+
+class DiskFailure(ConfigValue, tag="disk", frozen=True, kw_only=True):
+    """From a time on every write and sync of a node's disk fails, having done some of its work; it leaves the group."""
+
+    node: int
+    at: int
+
+    def __post_init__(self) -> None:
+        require(self.at >= 0, f"a failing disk needs `at` >= 0, not {self.at}")
+
+
 class Suspicion(ConfigValue, tag="suspect", frozen=True, kw_only=True):
     """A node suspects another one, whether that has failed or not."""
 
@@ -168,11 +199,13 @@ class Suspicion(ConfigValue, tag="suspect", frozen=True, kw_only=True):
 
 Scripted = Miss | Twice
 """Faults that affect one unit on its way to one node."""
-MembershipFault = Join | Leave | Return | Suspicion
+LogFault = Restart | DiskFailure
+"""Faults that only groups with logs have."""
+MembershipFault = Join | Leave | Return | Suspicion | LogFault
 """Faults that only groups with views have."""
-NodeFault = Pause | Crash | Join | Leave | Return | Suspicion
+NodeFault = Pause | Crash | Join | Leave | Return | Suspicion | LogFault
 """Faults that happen to nodes, at a time."""
-Fault = Loss | Bursts | Duplicates | Miss | Twice | Pause | Split | Crash | Join | Leave | Return | Suspicion
+Fault = Loss | Bursts | Duplicates | Miss | Twice | Pause | Split | Crash | Join | Leave | Return | Suspicion | LogFault
 """A fault of a simulated run: any of these."""
 
 
@@ -183,6 +216,8 @@ def nodes_named(fault: Fault) -> tuple[int, ...]:
             return (node, source)
         case Pause(node=node) | Crash(node=node) | Join(node=node) | Leave(node=node) | Return(node=node):
             return (node,)
+        case Restart(node=node) | DiskFailure(node=node):
+            return (node,)
         case Suspicion(node=node, by=by):
             return (node, by)
         case Split(side=side):
@@ -190,9 +225,14 @@ def nodes_named(fault: Fault) -> tuple[int, ...]:
     return ()
 
 
-def returned_nodes(faults: tuple[Fault, ...], nodes: int) -> dict[int, Return]:
-    """By node: the return that it comes from. The earliest return has the lowest of the last nodes."""
-    returns = sorted((fault for fault in faults if isinstance(fault, Return)), key=lambda fault: fault.at)
+def back_at(fault: Return | Restart) -> int:
+    """When the new node starts."""
+    return fault.at + fault.after if isinstance(fault, Restart) else fault.at
+
+
+def returned_nodes(faults: tuple[Fault, ...], nodes: int) -> dict[int, Return | Restart]:
+    """By node: the return or restart that it comes from. The earliest one has the lowest of the last nodes."""
+    returns = sorted((fault for fault in faults if isinstance(fault, Return | Restart)), key=back_at)
     return dict(enumerate(returns, start=nodes - len(returns)))
 
 
@@ -205,4 +245,4 @@ def founders_of(faults: tuple[Fault, ...], nodes: int) -> tuple[int, ...]:
 def start_times(faults: tuple[Fault, ...], nodes: int) -> dict[int, int]:
     """When those start that do not found the group, by node."""
     joins = {fault.node: fault.at for fault in faults if isinstance(fault, Join)}
-    return joins | {node: fault.at for node, fault in returned_nodes(faults, nodes).items()}
+    return joins | {node: back_at(fault) for node, fault in returned_nodes(faults, nodes).items()}

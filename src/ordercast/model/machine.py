@@ -272,6 +272,10 @@ class LogSizes(msgspec.Struct, frozen=True, gc=False):
     preacknowledged: int
     """Pre-acknowledged, not yet acknowledged."""
 
+    def total(self) -> int:
+        """All of them."""
+        return self.waiting + self.sent + self.held + self.accepted + self.preacknowledged
+
 
 class Machine(Protocol):
     """A protocol at one node."""

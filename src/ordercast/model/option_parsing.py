@@ -11,6 +11,7 @@ from ordercast.model.errors import ConfigError
 from ordercast.model.faults import (
     Bursts,
     Crash,
+    DiskFailure,
     Duplicates,
     Fault,
     Join,
@@ -18,6 +19,7 @@ from ordercast.model.faults import (
     Loss,
     Miss,
     Pause,
+    Restart,
     Return,
     Split,
     Suspicion,
@@ -41,8 +43,10 @@ _FAULTS: dict[str, type[Fault]] = {
     "leave": Leave,
     "return": Return,
     "suspect": Suspicion,
+    "restart": Restart,
+    "disk": DiskFailure,
 }
-_TIME_FIELDS = {"until", "well", "bad", "at", "lasting"}
+_TIME_FIELDS = {"until", "well", "bad", "at", "lasting", "after"}
 _NODE_FIELDS = {"node", "source", "by"}
 _NODES_FIELDS = {"side", "to"}
 

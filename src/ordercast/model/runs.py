@@ -11,8 +11,10 @@ from ordercast.model.faults import (
     Crash,
     Fault,
     Join,
+    LogFault,
     MembershipFault,
     NodeFault,
+    Restart,
     Return,
     founders_of,
     nodes_named,
@@ -160,6 +162,8 @@ class Workload(ConfigValue, frozen=True, kw_only=True):
 
 _STALL_POLLS = 1024  # more than `polls_to_abort`; scales the timeout on slow networks
 _STALLS_WITH_VIEWS = 4  # as often: one that joins asks seldom, and what it asks may be lost several times
+WITH_LOGS = frozenset({"st", "to", "prito", "sequencer"})
+"""Protocols in whose order a message has one position, the same at all nodes: these can have logs."""
 MOST_MEMBERS = 64
 """Of a group with views."""
 
@@ -186,6 +190,8 @@ class RunConfig(ConfigValue, frozen=True, kw_only=True):
     record: TraceDetail = TraceDetail.ALL
     stall_timeout: int = msgspec.field(default=SECOND, name="patience")
     """Virtual time without progress after which a run is stalled. In files: `patience`."""
+    logs: bool = False
+    """Each node has a durable log, on a disk of its own."""
 
     def __post_init__(self) -> None:
         for fault in self.faults:
@@ -203,6 +209,7 @@ class RunConfig(ConfigValue, frozen=True, kw_only=True):
             )
         require(self.stall_timeout > 0, f"stall_timeout must be positive, not {self.stall_timeout}")
         _check_membership(self.group, self.faults)
+        _check_logs(self)
 
     def with_default_timeouts(self) -> "RunConfig":
         """The same run with the timeouts of the command line, computed from its network and workload."""
@@ -218,6 +225,8 @@ class RunConfig(ConfigValue, frozen=True, kw_only=True):
         content = msgspec.to_builtins(self, order="deterministic")
         if not self.group.views:  # a run without views is named as it was before there were any
             del content["group"]["views"]
+        if not self.logs:  # likewise
+            del content["logs"]
         if not self.group.polls_late:  # likewise
             del content["group"]["polls_late"]
         if not self.group.sequencer.history_bytes:
@@ -257,7 +266,30 @@ def with_later_nodes(nodes: int, faults: tuple[Fault, ...]) -> int:
     if nodes < 1:
         return nodes
     joining = max((fault.node + 1 for fault in faults if isinstance(fault, Join)), default=0)
-    return max(nodes, joining) + sum(isinstance(fault, Return) for fault in faults)
+    return max(nodes, joining) + sum(isinstance(fault, Return | Restart) for fault in faults)
+
+
+def wants_logs(faults: tuple[Fault, ...]) -> bool:
+    """Whether a run has logs if nothing else is said: some of its faults are about them."""
+    return any(isinstance(fault, LogFault) for fault in faults)
+
+
+def _check_logs(config: RunConfig) -> None:
+    """That a run with logs has one position for each message, the same at all nodes."""
+    if not config.logs:
+        named = next((fault for fault in config.faults if isinstance(fault, LogFault)), None)
+        if named is not None:
+            raise ConfigError(f"the fault {type(named).__struct_config__.tag!r} needs a run with logs")
+        return
+    require(config.group.views, "a run with logs needs a group with views: group.views must be true")
+    require(
+        config.protocol in WITH_LOGS,
+        f"{config.protocol} has no log: its nodes deliver different messages, or in different orders; "
+        f"logs are of {', '.join(sorted(WITH_LOGS))}",
+    )
+    script = config.workload.scripted_sends()
+    to_some = config.workload.spread < 1 if script is None else any(each.to for each in script)
+    require(not to_some, "a log has all messages: in a run with logs every message goes to all nodes (spread=1)")
 
 
 def _check_membership(group: GroupConfig, faults: tuple[Fault, ...]) -> None:

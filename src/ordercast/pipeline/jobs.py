@@ -30,13 +30,41 @@ def collected(rows: "DataFrame") -> pa.Table:
     except Exception as error:
         if _interrupted(error):
             raise KeyboardInterrupt from error
-        raise trace_error_in(error) or PipelineError(f"Spark failed: {first_line(error)}") from error
+        raise trace_error_in(error) or PipelineError(f"Spark failed: {cause_of(error)}") from error
 
 
 def trace_error_in(error: Exception) -> TraceError | None:
     """The `TraceError` that a task raised, if that is why a job failed."""
     found = re.search(r"TraceError: (.+)", str(error))
     return TraceError(found[1]) if found else None
+
+
+def cause_of(error: Exception) -> str:
+    """Why a job failed, from an error that may hold the stack traces of a worker, of its Java and of ours."""
+    text = str(error)
+    missing = re.search(r"ModuleNotFoundError: No module named '([^']+)'", text)
+    if missing:
+        return (
+            f"the Python of its workers has no module {missing[1]}; install ordercast with its extra pipeline on every "
+            "machine, or name a Python that has it by PYSPARK_PYTHON"
+        )
+    for words, cause in _CAUSES.items():
+        if words in text:
+            return cause
+    raised = re.findall(r"^Traceback \(most recent call last\):\n(?:[ \t].*\n)*(\S.*)", text, re.MULTILINE)
+    if raised:
+        return str(raised[-1])
+    aborted = re.search(r"Job aborted due to stage failure: (.+)", text)
+    return aborted[1] if aborted else first_line(error)
+
+
+_CAUSES = {
+    "Python worker exited unexpectedly": "a Python process of a worker ended: it was killed, or had no memory left",
+    "java.lang.OutOfMemoryError": "its Java had no memory left; give it more by spark.driver.memory and "
+    "spark.executor.memory",
+    "Cannot run program": "its workers have no such Python; name one that all of them have by PYSPARK_PYTHON",
+    "PYTHON_VERSION_MISMATCH": "its workers have another version of Python than this process; set PYSPARK_PYTHON",
+}
 
 
 def first_line(error: Exception) -> str:

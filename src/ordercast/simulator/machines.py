@@ -16,4 +16,9 @@ def machine_of(config: RunConfig) -> type[Machine]:
     nodes = config.group.nodes
     returns = tuple((node, fault.node) for node, fault in returned_nodes(config.faults, nodes).items())
     founders = founders_of(config.faults, nodes)
-    return by_node(config.protocol, founders, settings_for(config.group.timing), returns, beats=MANY_BEATS)
+    settings = settings_for(config.group.timing)
+    if config.logs:
+        from ordercast.protocols.restart.durable_node import durable_node  # noqa: PLC0415
+
+        return durable_node(config.protocol, founders, settings, returns, beats=MANY_BEATS)
+    return by_node(config.protocol, founders, settings, returns, beats=MANY_BEATS)

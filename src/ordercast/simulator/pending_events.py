@@ -43,7 +43,22 @@ class LoopBack:
         self.event = event
 
 
-PendingEvent = Input | Lost | Arrival | Departure | LoopBack | NodeFault | Enter
+class DiskSynced:
+    """The disk of a node has all that was written to its log."""
+
+    __slots__ = ()
+
+
+class StartAgain:
+    """The process of a node starts again, as another node."""
+
+    __slots__ = ("old",)
+
+    def __init__(self, old: int) -> None:
+        self.old = old
+
+
+PendingEvent = Input | Lost | Arrival | Departure | LoopBack | NodeFault | Enter | DiskSynced | StartAgain
 DRAINED = Drained()
 
 

@@ -36,3 +36,7 @@ class RunResult:
     """With views: too few members remain of the latest view, or of that of the others, to agree on a next one."""
     waits: tuple[tuple[str, ...], ...]
     """What each node still waits for; even in a complete run a source may lack acknowledgments."""
+    silent: bool
+    """The group fell silent: no unit was under way any more, and no timer set. Groups with views never do."""
+    kept: tuple[int, ...]
+    """By node: packets in its logs at the end; none of one that crashed."""

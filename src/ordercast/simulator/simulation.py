@@ -11,13 +11,16 @@ from typing import Any
 from ordercast.model.config import require
 from ordercast.model.faults import (
     Crash,
+    DiskFailure,
     Join,
     Leave,
     NodeFault,
     Pause,
+    Restart,
     Return,
     Split,
     Suspicion,
+    back_at,
     founders_of,
     returned_nodes,
 )
@@ -48,6 +51,7 @@ from ordercast.model.nodes import members
 from ordercast.model.progress import Progress
 from ordercast.model.runs import CHANNEL_GUARANTEES, Pattern, RunConfig, TraceDetail
 from ordercast.model.units import DataUnit
+from ordercast.protocols.restart.node_log import Recovered, Synced
 from ordercast.simulator.completion import Completion
 from ordercast.simulator.counters import Counters
 from ordercast.simulator.event_queue import EventQueue
@@ -55,7 +59,18 @@ from ordercast.simulator.fault_recorder import FaultRecorder
 from ordercast.simulator.machines import machine_of
 from ordercast.simulator.measurements import Measurements
 from ordercast.simulator.network import SimulatedNetwork
-from ordercast.simulator.pending_events import DRAINED, Arrival, Departure, LoopBack, Lost, PendingEvent, timer
+from ordercast.simulator.node_logs import NodeLogs
+from ordercast.simulator.pending_events import (
+    DRAINED,
+    Arrival,
+    Departure,
+    DiskSynced,
+    LoopBack,
+    Lost,
+    PendingEvent,
+    StartAgain,
+    timer,
+)
 from ordercast.simulator.result import RunResult
 from ordercast.simulator.view_completion import ViewCompletion
 from ordercast.simulator.view_records import ViewRecords
@@ -128,13 +143,17 @@ class Simulation:
             Stopped: self._measurements.stopped,
             **self._views.handlers(),
         }
+        self._logs: NodeLogs | None = None
+        if config.logs:
+            self._logs = NodeLogs(config, self._events, self._recorder, self._completion)
+            self._handlers |= self._logs.handlers()
 
     def run(self, progress: Progress | None = None) -> RunResult:
         """Runs until no event is left, or there is no more progress. `progress` gets messages sent and to send."""
         total = sum(to_send(self.config))
         self._schedule_all()
         heap, counters = self._events.heap, self.counters
-        stalled, entries = False, 0
+        stalled, silent, entries = False, True, 0
         while heap:
             time, number, node, what, transmission = heappop(heap)
             entries += 1
@@ -150,12 +169,12 @@ class Simulation:
                 self._handle_other(time, node, what, transmission)
             elif self._timers[node].get(what.name) == number:
                 if time - max(self._measurements.last_progress, self._faults_end(time)) > self.config.stall_timeout:
-                    stalled = not self._is_at_rest()  # heartbeats go on after completion
+                    silent, stalled = False, not self._is_at_rest()  # heartbeats go on after completion
                     break
                 self._fire(time, node, what)
         if self._recorder is not None:
             self._recorder.flush()
-        return self._result(stalled=stalled)
+        return self._result(stalled=stalled, silent=silent)
 
     def _receive(self, time: int, node: int, event: Receive, transmission: int) -> None:
         self.counters.interrupts += 1
@@ -192,7 +211,7 @@ class Simulation:
         """True if the node is crashed or not there yet; or paused: the event is postponed to the end of the pause."""
         if self._crashed[node]:
             return not isinstance(what, Return)
-        if self._absent[node] and not isinstance(what, Enter):
+        if self._absent[node] and not isinstance(what, Enter | StartAgain):
             return True
         until = self._paused_until[node]
         if time >= until or isinstance(what, Arrival | Lost | Crash | Pause | Return):
@@ -205,6 +224,9 @@ class Simulation:
             if isinstance(fault, NodeFault):
                 node = fault.by if isinstance(fault, Suspicion) else fault.node
                 self._schedule(fault.at, node, Enter() if isinstance(fault, Join) else fault)
+        for node, back in returned_nodes(self.config.faults, self.config.group.nodes).items():
+            if isinstance(back, Restart):
+                self._schedule(back_at(back), node, StartAgain(back.node))
         if self._membership is not None:
             for node in members(self._views.latest.members):
                 self._schedule(0, node, Enter())
@@ -251,6 +273,8 @@ class Simulation:
                 self._carry_out(time, node, self.machines[node].handle(Suspect(1 << what.node)))
             case Return():
                 self._return(time, what)
+            case Restart() | DiskFailure() | DiskSynced() | StartAgain():
+                self._handle_disk(time, node, what)
 
     def _crash(self, time: int, node: int) -> None:
         self._crashed[node] = True
@@ -267,7 +291,7 @@ class Simulation:
             self._schedule_first_submissions(node)
         self._change(time, node, event)
 
-    def _change(self, time: int, node: int, event: MembershipInput) -> None:
+    def _change(self, time: int, node: int, event: MembershipInput | Synced | Recovered) -> None:
         machine: Any = self.machines[node]  # with views it is one whose members come and go
         self._carry_out(time, node, machine.handle(event))
 
@@ -281,6 +305,21 @@ class Simulation:
         nodes = returned_nodes(self.config.faults, self.config.group.nodes)
         node = next(node for node, each in nodes.items() if each is fault)
         self._enter(time, node, Enter())
+
+    # --- logs ---
+
+    def _handle_disk(self, time: int, node: int, what: Restart | DiskFailure | DiskSynced | StartAgain) -> None:
+        assert self._logs is not None, "only nodes with logs have disks"
+        if isinstance(what, Restart):
+            self._crash(time, node)
+            self._logs.lose(node, power=what.power)
+        elif isinstance(what, DiskFailure):
+            self._logs.fail(node)
+        elif isinstance(what, DiskSynced):
+            self._change(time, node, self._logs.synced(time, node))
+        else:
+            self._change(time, node, self._logs.recover(time, what.old, node))
+            self._enter(time, node, Enter())
 
     # --- outputs of machines ---
 
@@ -318,7 +357,7 @@ class Simulation:
         waits = (machine.waits_for() for node, machine in enumerate(self.machines) if not self._crashed[node])
         return self._completion.is_complete() and not any(waits)
 
-    def _result(self, *, stalled: bool) -> RunResult:
+    def _result(self, *, stalled: bool, silent: bool) -> RunResult:
         nodes, aborted = range(self.config.group.nodes), self._completion.aborted_nodes()
         waits = tuple(() if self._crashed[node] else self.machines[node].waits_for() for node in nodes)
         resilience = self.config.group.sequencer.resilience if self.config.protocol == "sequencer" else 0
@@ -338,6 +377,8 @@ class Simulation:
             left=self._completion.gone(),
             blocked=blocked,
             waits=waits,
+            silent=silent,
+            kept=tuple(0 if self._crashed[node] else self.machines[node].log_sizes().total() for node in nodes),
         )
 
 

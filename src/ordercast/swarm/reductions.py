@@ -11,12 +11,14 @@ from ordercast.model.config import GroupConfig, RecoveryPolicy
 from ordercast.model.errors import ConfigError
 from ordercast.model.faults import (
     Crash,
+    DiskFailure,
     Fault,
     Join,
     Leave,
     Miss,
     NodeFault,
     Pause,
+    Restart,
     Return,
     Split,
     Suspicion,
@@ -138,7 +140,15 @@ def _moved_fault(fault: Fault, place: dict[int, int]) -> Fault | None:
         case Miss(node=node, source=source) | Twice(node=node, source=source):
             known = node in place and source in place
             return replace(fault, node=place[node], source=place[source]) if known else None
-        case Pause(node=node) | Crash(node=node) | Join(node=node) | Leave(node=node) | Return(node=node):
+        case (
+            Pause(node=node)
+            | Crash(node=node)
+            | Join(node=node)
+            | Leave(node=node)
+            | Return(node=node)
+            | Restart(node=node)
+            | DiskFailure(node=node)
+        ):
             return replace(fault, node=place[node]) if node in place else None
         case Suspicion(node=node, by=by):
             return replace(fault, node=place[node], by=place[by]) if node in place and by in place else None

@@ -1,7 +1,8 @@
 """Simulates a run and audits it: its failures are violated properties, an incomplete run, or an exception."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from ordercast.audit.completeness import complete
 from ordercast.audit.logs import ALL_COLUMNS, RunLogs, logs_of
@@ -9,23 +10,43 @@ from ordercast.audit.reference import check_logs
 from ordercast.audit.verdict import Verdict
 from ordercast.model.config import Rules
 from ordercast.model.errors import ConfigError
+from ordercast.model.faults import Bursts, Fault, Loss, Miss, Pause, Split
 from ordercast.model.machine import Machine
+from ordercast.model.nodes import name_of
 from ordercast.model.runs import RunConfig
-from ordercast.model.services import Service
+from ordercast.model.services import PRIORITISED, Service
 from ordercast.simulator import RunResult
 from ordercast.simulator.fault_recorder import FaultRecorder
 from ordercast.simulator.simulation import Simulation
-from ordercast.simulator.workloads import to_send
 from ordercast.swarm.draw_sequencer import quorum
-from ordercast.trace.schema import EVENT_COLUMNS, EventRow
+from ordercast.trace.schema import EVENT_COLUMNS, EventField, EventKind, EventRow
 
 INCOMPLETE, NOT_QUIESCENT, RAISES = "incomplete", "not_quiescent", "raises"
 """Failures other than violated properties: the run does not complete, a node of a complete run still waits, a machine
 raises an exception."""
+NOT_SILENT, KEEPS, COPIES, STARVES = "not_silent", "keeps_messages", "needless_copies", "waits_too_long"
+"""And of complete runs in which nobody waits: a node goes on speaking, or keeps messages that all have; messages
+were sent again though nothing was lost, late or out of order; or one waited longer behind others than it may."""
+OTHER_FAILURES = (INCOMPLETE, NOT_QUIESCENT, NOT_SILENT, KEEPS, COPIES, STARVES)
+"""All that have no further name."""
 
-_LEAST_EVENTS = 50_000
-_LEAST_EVENTS_WITH_VIEWS = 500_000  # a group that is blocked keeps asking
-_EVENTS_OF_A_DELIVERY = 60  # a good run has ten
+_PROGRESS = frozenset(  # each happens a limited number of times in a run; a view may follow another for ever
+    kind.value
+    for kind in (
+        EventKind.SEND,
+        EventKind.ACCEPT,
+        EventKind.PREACK,
+        EventKind.ACK,
+        EventKind.DELIVER,
+        EventKind.LEAVE,
+        EventKind.EXCLUDE,
+        EventKind.CRASH,
+    )
+)
+_ROUNDS = (
+    1_000  # of everybody speaking, without progress and without an outage: with back-off, 30 % lost, some 30 are usual
+)
+_OUTAGES = 8  # a burst of eight times the mean duration is one in three thousand
 
 
 @dataclass(frozen=True)
@@ -41,7 +62,7 @@ class Failure:
 
 
 class EndlessError(Exception):
-    """A run has more events than it may have."""
+    """A run goes on and on without progress."""
 
 
 @dataclass(frozen=True)
@@ -53,10 +74,34 @@ class Attempt:
     """The most severe first."""
 
 
-def most_events(config: RunConfig) -> int:
-    """A run with more events than this counts as endless."""
-    least = _LEAST_EVENTS_WITH_VIEWS if config.group.views else _LEAST_EVENTS
-    return least + _EVENTS_OF_A_DELIVERY * sum(to_send(config)) * config.group.nodes
+def most_without_progress(config: RunConfig) -> int:
+    """A run with more events than this since its last progress counts as endless.
+
+    In a round everybody speaks once and everybody hears it. During an outage nodes may speak whenever a status is due;
+    a group with views that has no quorum asks until the run is stalled.
+    """
+    nodes, timing = config.group.nodes, config.group.timing
+    outage = max((_outage(fault) for fault in config.faults), default=0)
+    rounds = _ROUNDS + outage // timing.status
+    if config.group.views:
+        rounds += 2 * config.stall_timeout // timing.poll
+    return rounds * nodes * (nodes + 1)
+
+
+def _outage(fault: Fault) -> int:
+    """For how long nothing may come through to a node."""
+    match fault:
+        case Pause(lasting=lasting) | Split(lasting=lasting):
+            return lasting
+        case Bursts(bad=bad):
+            return _OUTAGES * bad
+        case _:
+            return 0
+
+
+def without_progress(rows: Sequence[EventRow], most: int) -> bool:
+    """Whether none of the last `most` rows is progress; not if there are fewer rows."""
+    return len(rows) > most and not any(row[EventField.EVENT] in _PROGRESS for row in islice(reversed(rows), most))
 
 
 def failures_of(config: RunConfig, machine: type[Machine] | None = None) -> list[Failure]:
@@ -72,11 +117,11 @@ def attempt(
 ) -> Attempt:
     """Simulates a configuration; of a run that did not end, the rows up to its end are kept."""
     rows: list[EventRow] = []
-    most = most_events(config)
+    most = most_without_progress(config)
 
     def keep(batch: Sequence[EventRow]) -> None:
         rows.extend(batch)
-        if len(rows) > most:
+        if without_progress(rows, most):
             raise EndlessError
 
     try:
@@ -84,7 +129,7 @@ def attempt(
     except ConfigError:
         raise
     except EndlessError:
-        return Attempt(rows, [Failure(INCOMPLETE, f"it has not ended after {most:,} events")])
+        return Attempt(rows, [Failure(INCOMPLETE, f"{most:,} events without progress")])
     except Exception as error:  # whatever a machine raises is a fault of its own
         return Attempt(rows, [Failure(f"{RAISES} {type(error).__name__}", str(error) or "without a message")])
     return Attempt(rows, failures_in(result, audit_rows(config, rows, ended=result.complete)))
@@ -127,10 +172,51 @@ def failures_in(result: RunResult, verdict: Verdict) -> list[Failure]:
             found.append(Failure(complete.__name__, lacking.witnesses[0].violation.sentence))
         if any(result.waits) and not is_blocked(result):
             found.append(Failure(NOT_QUIESCENT, f"complete, but nodes still wait: {_waits(result)}"))
+        elif not any(result.waits):
+            found += _wasted(result)
     elif not is_blocked(result):
         how = "stalled" if result.stalled else "a node aborted" if result.aborted else "it ended"
         found.append(Failure(INCOMPLETE, f"{how}, and not all was delivered: {_waits(result)}"))
     return found
+
+
+def _wasted(result: RunResult) -> Iterator[Failure]:
+    """What a complete run in which nobody waits does, or did, for nothing."""
+    config, counters = result.config, result.counters
+    if not result.silent and not config.group.views:
+        yield Failure(NOT_SILENT, "complete, and no node waits, but timers go on")
+    gone = {*result.left, *result.crashed, *result.aborted_nodes}
+    keeping = {node: kept for node, kept in enumerate(result.kept) if kept and node not in gone}
+    if keeping:
+        kept = ", ".join(f"{name_of(node)}: {packets}" for node, packets in keeping.items())
+        yield Failure(KEEPS, f"complete, and no node waits, but packets are kept ({kept})")
+    if counters.retransmitted and not counters.lost and not _may_be_late(config):
+        yield Failure(COPIES, f"{counters.retransmitted:,} messages were sent again, and nothing was lost")
+    bound, longest = longest_wait(config, counters.lost), max((w.highest for w in counters.waiting.values()), default=0)
+    if bound is not None and longest > bound:
+        yield Failure(STARVES, f"a message waited for {longest:,} ns, longer than {bound:,} ns")
+
+
+def longest_wait(config: RunConfig, lost: int) -> int | None:
+    """How long a message may wait under priorities, whatever is more urgent; None if nothing is promised.
+
+    docs/protocols/prito.md derives it: a message is delivered everywhere after 2T + 5d + 6δ, d being the longest delay
+    of a unit, and each lost unit adds at most 16 polls + 4d and as much again.
+    """
+    group, network, timing = config.group, config.network, config.group.timing
+    ends_runs = config.protocol in PRIORITISED and group.priority.synchronises and group.rules is Rules.SOUND
+    is_bounded = not (network.bits_per_second or network.receive_time or network.send_time or group.views)
+    if not ends_runs or not is_bounded or not all(isinstance(fault, Loss | Miss) for fault in config.faults):
+        return None
+    delay = network.propagation + network.jitter
+    calm = 2 * timing.run + 5 * delay + 6 * timing.status
+    return calm + lost * (16 * timing.poll + 4 * delay + calm)
+
+
+def _may_be_late(config: RunConfig) -> bool:
+    """Whether something may arrive so late, though nothing is lost, that it has to be asked for."""
+    network, only_losses = config.network, all(isinstance(fault, Loss | Bursts | Miss) for fault in config.faults)
+    return bool(network.jitter or network.receive_time or network.bits_per_second) or not only_losses
 
 
 def _waits(result: RunResult) -> str:

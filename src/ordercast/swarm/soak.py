@@ -10,13 +10,14 @@ from typing import TypeVar
 
 import msgspec
 
-from ordercast.model.faults import Leave, founders_of
+from ordercast.model.faults import Leave, Restart, founders_of
 from ordercast.model.runs import Pattern, RunConfig, TraceDetail
 from ordercast.model.services import Service
 from ordercast.protocols.registry import PROTOCOLS
 from ordercast.simulator import RunResult
 from ordercast.swarm.draw import Sizes, draw_sized
 from ordercast.swarm.draw_membership import draw_changing
+from ordercast.swarm.draw_restarts import draw_restarting
 from ordercast.swarm.draw_sequencer import BEYOND
 from ordercast.swarm.run_audit import Failure
 
@@ -33,13 +34,17 @@ _PACKED = Sizes(least_nodes=8, most_nodes=32, receipts=1_000_000, batches=(64, 2
 _DRAWN = (_SMALL, _SMALL, _SMALL, _SMALL, _SMALL, _MIDDLING, _LARGE, _PACKED, _PACKED, _PACKED)
 
 
-def soak_config(number: int, protocols: Sequence[str] = EVERY_PROTOCOL, *, views: bool = False) -> RunConfig:
+def soak_config(
+    number: int, protocols: Sequence[str] = EVERY_PROTOCOL, *, views: bool = False, logs: bool = False
+) -> RunConfig:
     """The run of a number: protocols alternate; half of the runs are small, and some have many nodes.
 
     Of runs with large packets only sends and deliveries are recorded, so that levels are not audited. `views`: all runs
-    are of small groups whose members change.
+    are of small groups whose members change; `logs`: whose nodes have durable logs, and are killed and started again.
     """
     protocol = protocols[number % len(protocols)]
+    if logs:
+        return draw_restarting(number, protocol)
     if views:
         return draw_changing(number, protocol)
     rng = Random(f"soak/{number}")
@@ -145,6 +150,7 @@ def _result(config: RunConfig, deliveries: int, states: Iterable[str], failures:
 def _states(result: RunResult, *, overrun: bool) -> Iterable[str]:
     counters, config = result.counters, result.config
     founders = founders_of(config.faults, config.group.nodes)
+    anew = config.logs and result.view > 0 and not set(result.members).intersection(founders)
     joined = len(set(result.members).difference(founders))
     happened = {
         "units were lost": counters.lost > 0,
@@ -162,6 +168,8 @@ def _states(result: RunResult, *, overrun: bool) -> Iterable[str]:
         "a node left": any(isinstance(fault, Leave) and fault.node in result.left for fault in config.faults),
         "a node joined": joined > 0,
         "several views followed": result.view > 2,
+        "a process was started again with its log": any(isinstance(fault, Restart) for fault in config.faults),
+        "a group began anew": anew,
         "a node aborted": result.aborted,
         "too few nodes were left to go on": not result.complete,
     }

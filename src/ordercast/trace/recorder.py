@@ -125,6 +125,19 @@ class EventRecorder(ABC):
             time, node, MembershipChange(EventKind.STATE, source=donor, seq=number, size=min(size, MAX_SIZE))
         )
 
+    def durable(self, time: int, node: int, source: int, seqs: Sequence[int]) -> None:
+        """Messages are on the disk of a node, at the next positions of its log."""
+        for seq in seqs:
+            self._membership(time, node, MembershipChange(EventKind.DURABLE, source=source, seq=seq))
+
+    def restart(self, time: int, node: int, old: int, found: int) -> None:
+        """A process was started again, as another node, with so many messages in its log."""
+        self._membership(time, node, MembershipChange(EventKind.RESTART, source=old, seq=found))
+
+    def drop(self, time: int, node: int, position: int) -> None:
+        """A node dropped its log from this position on."""
+        self._membership(time, node, MembershipChange(EventKind.DROP, seq=position))
+
     def block(self, time: int, node: int, lacks: int) -> None:
         """Too few members can be reached to agree on the next view; `lacks`: nodes that are not."""
         self.note(time, node, EventKind.BLOCK, names_of(lacks))

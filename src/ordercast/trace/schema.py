@@ -64,6 +64,13 @@ class EventKind(StrEnum):
     """The application's state at the beginning of view `seq` came from the node `source`, `size` bytes."""
     RENUMBER = "renumber"
     """The message was not delivered in the view in which it was sent, and is sent again in view `detail`."""
+    DURABLE = "durable"
+    """The message is on the disk of the node, at the next position of its log."""
+    RESTART = "restart"
+    """The process of the node `source` was started again, as this node; `seq` messages are in its log, and the next
+    `durable` rows of the node name them, from the first position on."""
+    DROP = "drop"
+    """The node dropped its log from position `seq` on: the group never agreed on what was there."""
     STOP = "stop"
     """The node stopped to agree on an order anew; `detail` says why."""
     RESUME = "resume"

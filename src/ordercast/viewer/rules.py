@@ -11,6 +11,8 @@ IN_WORDS = {
     "no_cycle": "The orders of all members together have no cycle: no message is before itself by way of others.",
     "same_runs": "All members see the same runs of messages, each run ordered by priority.",
     "sender_order_kept_by_priority": "Messages of one sender with equal priorities are delivered as they were sent.",
+    "priority_order_kept": "A member delivers nothing while something more urgent that all are known to have waits, "
+    "unless a marker ends the run.",
     "delivered_uniformly": "What any member delivered, even one that then stopped, every surviving member delivers.",
     "accepted_truthfully": "A member accepts a message only after all that its source sent to the member before it.",
     "preacknowledged_truthfully": "A member pre-acknowledges a message only after every destination accepted it.",

@@ -28,7 +28,7 @@ class AuthenticatedSeal:
     overhead: ClassVar[int] = HEADER.size + _TAG_SIZE
 
     def __init__(self, group: str, keys: GroupKeys) -> None:
-        self._group = group.encode()
+        self._name, self._group = group, group.encode()
         self._current, self._secrets = keys.current, keys.by_id()
         self._ciphers: LruMap[tuple[int, int, int], AESGCM] = LruMap()  # by key id, tag, sender
         self._windows = ReplayWindows()
@@ -39,6 +39,11 @@ class AuthenticatedSeal:
         """Encrypts with the first of these keys from now on, and decrypts with any of them. Counters continue."""
         self._current, self._secrets = keys.current, keys.by_id()
         self._ciphers.clear()
+
+    def apart(self) -> "AuthenticatedSeal":
+        """One for another thread, with the same keys, of which the first is that to encrypt with."""
+        current = self._current
+        return AuthenticatedSeal(self._name, GroupKeys({current: self._secrets[current], **self._secrets}))
 
     def seal(self, flags: int, sender: int, tag: int, counter: int, body: bytes, to: int = TO_ALL) -> bytes:
         """The datagram."""

@@ -39,6 +39,10 @@ class Seal(Protocol):
         """Encrypts with the first of these keys from now on, and decrypts with any of them."""
         ...
 
+    def apart(self) -> "Seal":
+        """One for another thread, which must not use a counter that is used here, too."""
+        ...
+
 
 def seal_for(group: str, keys: GroupKeys | None) -> Seal:
     """Encrypts if there are keys, and is plain if there are none."""
@@ -62,6 +66,7 @@ class UnauthenticatedSeal:
     overhead: ClassVar[int] = HEADER.size + _DIGEST_SIZE
 
     def __init__(self, group: str) -> None:
+        self._group = group
         self._digest = sha256(group.encode()).digest()[:_DIGEST_SIZE]
         self._windows = ReplayWindows()
         self.hold = self._windows.hold
@@ -74,6 +79,10 @@ class UnauthenticatedSeal:
         """Raises `ConfigError`: a group without a key has nothing to rotate."""
         del keys
         raise ConfigError("this group has no key: keys can be rotated only in a group that was opened with one")
+
+    def apart(self) -> "UnauthenticatedSeal":
+        """One for another thread."""
+        return UnauthenticatedSeal(self._group)
 
     def open(self, datagram: bytes | memoryview) -> Datagram | Rejection:
         """The opened datagram, or why it is rejected."""

@@ -1,9 +1,9 @@
 """Who may begin a group anew: every rule, by what could happen without it."""
 
-from ordercast.live.host.durable.restart import Here, assess
-from ordercast.live.host.durable.standing import Plan, Standing, encode_standing, stamp_of
 from ordercast.protocols.membership.epoch import Cut
 from ordercast.protocols.membership.view import GroupView, Incarnation, NextView, Reason
+from ordercast.protocols.restart.assessment import Here, assess
+from ordercast.protocols.restart.standing import Plan, Standing, encode_standing, stamp_of
 
 
 def life(name: str, number: int = 1) -> Incarnation:

@@ -7,7 +7,7 @@ import msgspec
 
 from ordercast.log import disk as disk_module
 from ordercast.log import format as log_format
-from ordercast.log import manifest, published_end, reader, recovery, retention, segments, snapshots, writer
+from ordercast.log import manifest, published_end, reader, recovery, retention, segments, snapshots, whole_files, writer
 from ordercast.log.files import LogFiles
 from ordercast.log.format import NO_HASH, FrameBuilder
 from ordercast.log.segments import Scan
@@ -19,7 +19,7 @@ MUTANTS = Mutants("log.recovery")
 Method = Callable[..., Any]
 
 
-@MUTANTS.add("rule 1: a file gets its name before it is synced", "log.manifest")
+@MUTANTS.add("rule 1: a file gets its name before it is synced", "log.whole_files")
 def _renames_first() -> None:
     def changed(disk: Any, name: str, parts: list[bytes]) -> int:
         data = b"".join(parts)
@@ -30,10 +30,10 @@ def _renames_first() -> None:
         file.sync()
         return len(data)
 
-    replace(manifest, "write_durably", changed)
+    replace(whole_files, "write_durably", changed)
 
 
-@MUTANTS.add("rule 1: the folder is not synced after a rename", "log.manifest")
+@MUTANTS.add("rule 1: the folder is not synced after a rename", "log.whole_files")
 def _does_not_sync_the_folder() -> None:
     def changed(disk: Any, name: str, parts: list[bytes]) -> int:
         data = b"".join(parts)
@@ -43,7 +43,7 @@ def _does_not_sync_the_folder() -> None:
         disk.rename(f".{name}", name)
         return len(data)
 
-    replace(manifest, "write_durably", changed)
+    replace(whole_files, "write_durably", changed)
 
 
 @MUTANTS.add("rule 1: unfinished files stay")
@@ -133,16 +133,16 @@ def _calls_tails_damage() -> None:
 @MUTANTS.add("rule 5: the published end is not looked at")
 def _ignores_the_published_end() -> None:
     def around(require: Method) -> Method:
-        return lambda segment, data, scan, _: require(segment, data, scan, None)
+        return lambda segment, scan, _: require(segment, scan, None)
 
     wrap(recovery, "require_not_promised", around)
 
 
 @MUTANTS.add("rule 6: the tail is not cut off, and writing goes on behind it")
 def _appends_at_the_end_of_the_file() -> None:
-    def changed(disk: Any, file: Any, segment: Any, data: memoryview, scan: Scan) -> None:
+    def changed(disk: Any, file: Any, segment: Any, scan: Scan) -> None:
         del disk, file, segment
-        scan.offset = len(data)
+        scan.offset = len(scan.data)
 
     replace(recovery, "_cut", changed)
 
@@ -155,9 +155,9 @@ def _leaves_the_tail() -> None:
 @MUTANTS.add("rule 6: a tail that may be damage is not set aside")
 def _loses_tails() -> None:
     def around(cut: Method) -> Method:
-        def changed(disk: Any, file: Any, segment: Any, data: memoryview, scan: Scan) -> Any:
+        def changed(disk: Any, file: Any, segment: Any, scan: Scan) -> Any:
             scan.problem = "cut"
-            return cut(disk, file, segment, data, scan)
+            return cut(disk, file, segment, scan)
 
         return changed
 
@@ -285,7 +285,7 @@ def _drops_nothing() -> None:
 def _removes_first() -> None:
     def changed(disk: Any, new: Any) -> None:
         disk.remove(manifest.NAME) if manifest.NAME in disk.names() else None
-        manifest.write_durably(disk, manifest.NAME, [manifest.encode(new)])
+        whole_files.write_durably(disk, manifest.NAME, [manifest.encode(new)])
 
     replace(manifest, "write_manifest", changed)
 

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import typer
 
 from ordercast.live.join import KeyRequiredError
-from ordercast.live.transport.addresses import LOOPBACK, address_of, reachable
+from ordercast.live.transport.addresses import LOOPBACK, address_of, place_of, reachable
 from ordercast.model.config import require
 from ordercast.model.errors import ConfigError
 from ordercast.wire.keys import GroupKeys, keys_from_file
@@ -28,7 +28,11 @@ KEY_ONCE = typer.Option(
     help="File with the group's keys (see `ordercast key`). Default: the variable ORDERCAST_KEY.",
     rich_help_panel=NETWORK,
 )
-INSECURE = typer.Option("--insecure", help="Allow members on other machines without a key.", rich_help_panel=NETWORK)
+INSECURE = typer.Option(
+    "--insecure",
+    help="Use no key: whoever reaches a member can take part. Default on one machine: a key of this user.",
+    rich_help_panel=NETWORK,
+)
 MULTICAST = typer.Option(
     help="Multicast address, such as 239.7.7.7:7000, to send to all at once. Default: unicast.",
     rich_help_panel=NETWORK,
@@ -88,7 +92,7 @@ def contacts_from(text: str) -> list[str] | Literal["local"]:
     parts = [part.strip() for part in text.split(",")]
     for part in parts:
         try:
-            reachable(address_of(part))
+            reachable(place_of(part))
         except ConfigError as error:
             raise ConfigError(f"--join: {error}; or use `--join local`") from None
     return parts

@@ -1,5 +1,7 @@
 """A log over HTTP, for readers on other machines: what there is as JSON, and the bytes of its files, by ranges.
 
+`/log` verifies the last segment; `/log/files` reads no segment, so that whoever follows a log may ask for it often.
+
 Nothing is decoded here: who reads verifies the checksums. Of the segment that is being written only what is on the disk
 is served, so what a reader has got is never taken back.
 """
@@ -18,6 +20,7 @@ from ordercast.log.check import check
 from ordercast.log.disk import FolderDisk
 from ordercast.log.manifest import NAME as MANIFEST
 from ordercast.log.manifest import read_manifest
+from ordercast.log.published_end import NAME as END
 from ordercast.log.published_end import read_published_end
 from ordercast.log.reader import durable_limit
 from ordercast.log.segments import counting_names, read_segment, segment_names, snapshot_name
@@ -55,7 +58,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.do_GET()
 
     def do_GET(self) -> None:
-        """`/log`, or `/log/NAME`."""
+        """`/log`, `/log/files`, or `/log/NAME`."""
         if not self._is_allowed():
             self._refuse(HTTPStatus.UNAUTHORIZED, "show the token: Authorization: Bearer TOKEN")
             return
@@ -63,10 +66,12 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             if path == "/log":
                 self._answer(msgspec.json.encode(check(self.server.folder, verify=False)))
+            elif path == "/log/files":
+                self._answer(msgspec.json.encode([{"name": name, "bytes": size} for name, size in self._files()]))
             elif path.startswith("/log/"):
                 self._send_file(path.removeprefix("/log/"))
             else:
-                self._refuse(HTTPStatus.NOT_FOUND, "there is /log, and /log/NAME for each of its files")
+                self._refuse(HTTPStatus.NOT_FOUND, "there is /log, /log/files, and /log/NAME for each of them")
         except (LogError, OSError) as error:
             self._refuse(HTTPStatus.NOT_FOUND, str(error))
 
@@ -125,12 +130,19 @@ class _Handler(BaseHTTPRequestHandler):
         finally:
             file.close()
 
+    def _files(self) -> list[tuple[str, int]]:
+        """All that may be read, with their sizes."""
+        disk = self.server.disk
+        start, names = read_manifest(disk).start, disk.names()
+        found = [*counting_names(segment_names(names), start), *(each for each in (MANIFEST, END) if each in names)]
+        return [(name, size) for name in found if (size := self._size(name)) is not None]
+
     def _size(self, name: str) -> int | None:
         """Bytes of a file that may be read; None if it is none of the log."""
         disk = self.server.disk
         manifest = read_manifest(disk)
         segments = counting_names(segment_names(disk.names()), manifest.start)
-        if name in segments[:-1] or (name == MANIFEST and MANIFEST in disk.names()):
+        if name in segments[:-1] or (name in {MANIFEST, END} and name in disk.names()):
             return disk.size(name)
         if manifest.snapshot is not None and name == snapshot_name(manifest.snapshot):
             return disk.size(name)

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ordercast.cli.shared.printing import counted, noun
-from ordercast.model.faults import Crash, Leave, founders_of, returned_nodes
+from ordercast.model.faults import Crash, Leave, back_at, founders_of, returned_nodes
 from ordercast.model.machine import Level
 from ordercast.model.nodes import name_of
 from ordercast.model.runs import TraceDetail
@@ -191,7 +191,7 @@ def _changes(result: RunResult) -> list[str]:
     clauses = [f"{name_of(node)} crashed at {_time(time)}" for node, time in _crash_times(result).items()]
     returned = returned_nodes(config.faults, config.group.nodes)
     for node, fault in returned.items():
-        clauses.append(f"{name_of(fault.node)} started again at {_time(fault.at)}, as {name_of(node)}")
+        clauses.append(f"{name_of(fault.node)} started again at {_time(back_at(fault))}, as {name_of(node)}")
     gone = set(result.left).difference(result.crashed)
     leaving = {fault.node for fault in config.faults if isinstance(fault, Leave)}
     founders = founders_of(config.faults, config.group.nodes)

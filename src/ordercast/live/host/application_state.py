@@ -81,7 +81,7 @@ class MemberState:
         if options is not None:
             self._join_timeout = options.join_timeout
             self._transfer = StateTransfer(
-                *(options, owner.address),
+                *(options, options.listens_at(owner.address)),
                 group=group,
                 name=owner.name,
                 failure_timeout=self._failure_timeout,

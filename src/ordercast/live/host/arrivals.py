@@ -76,12 +76,14 @@ class Arrivals:
         partials: PartialsExchange,
         flow: FlowControl,
         failure_timeout: int,
+        pause_timeout: int,
     ) -> None:
         self._owner, self._transport, self._inbox, self._counts = owner, transport, inbox, counts
         self._leaving, self._partials, self._flow = leaving, partials, flow
         self.detection = FailureDetection(
             transport,
             failure_timeout,
+            pause_timeout,
             stage=lambda: self.session.machine.closing.stage,
             suspect=owner.suspect,
             unheard=owner.unheard,

@@ -3,8 +3,10 @@
 import time
 from collections.abc import Callable
 
+from ordercast.live.host.heartbeat_thread import HeartbeatThread
 from ordercast.live.host.timers import Timers
 from ordercast.live.transport.transport import Transport
+from ordercast.model.config import SECOND
 from ordercast.model.machine import SetTimer
 from ordercast.model.nodes import members
 from ordercast.protocols.membership.failure_detector import DetectorConfig, FailureDetector
@@ -18,6 +20,7 @@ class FailureDetection:
         self,
         transport: Transport,
         failure_timeout: int,
+        pause_timeout: int,
         *,
         stage: Callable[[], Stage],
         suspect: Callable[[int], None],
@@ -25,7 +28,9 @@ class FailureDetection:
         drained: Callable[[], None],
         paused: Callable[[], None],
     ) -> None:
-        """`stage`: how far this member has closed, which heartbeats say; `suspect`: is told places of the view.
+        """`pause_timeout`: for how long this member says that it is alive while its event loop is blocked.
+
+        `stage`: how far this member has closed, which heartbeats say; `suspect`: is told places of the view.
 
         `unheard`: is told places that others hear and this member does not.
 
@@ -35,6 +40,7 @@ class FailureDetection:
         self._config = DetectorConfig(failure_timeout=failure_timeout)
         self._timers = Timers(self._tick, before=transport.read, drained=drained, paused=paused)
         self._detector: FailureDetector
+        self._thread = HeartbeatThread(self._config.heartbeat / SECOND, pause_timeout / SECOND)
         self.known_active = 0
         """Places from which something arrived since the last tick."""
 
@@ -42,10 +48,12 @@ class FailureDetection:
         """Watches the members of a new view."""
         self._detector = FailureDetector(me, nodes, self._config)
         self.known_active = 0
+        self._hand_over(self._stage())
         self._timers.set(SetTimer("tick", self._config.tick))
 
     def stop(self) -> None:
-        """Watches nobody any more."""
+        """Watches nobody any more, and says nothing."""
+        self._thread.stop()
         self._timers.cancel_all()
 
     def active(self, place: int) -> None:
@@ -63,11 +71,16 @@ class FailureDetection:
         """Another watcher has told."""
         self._detector.vouch(answer.member, answer.ago, answer.tick)
 
+    def _hand_over(self, stage: Stage) -> None:
+        """From now on the thread speaks for the event loop, if that stops."""
+        self._thread.ticked(self._transport.heartbeats(stage, members(self._detector.watchers)))
+
     def _tick(self, _: str) -> None:
         """Twice in a heartbeat: sends heartbeats to those that watch this member, and finds out who has failed."""
         detector, send, stage = self._detector, self._transport.send_control, self._stage()
         duties = detector.tick(time.monotonic_ns())
         self.known_active = 0
+        self._hand_over(stage)
         for place in members(duties.heartbeats):
             send(Heartbeat(stage), place)
         for place in members(duties.questions):

@@ -1,11 +1,12 @@
 """How a founder begins: it looks whether the group is running already, and opens it with the others if it is not."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from ordercast.live.host.founders import Founders
 from ordercast.live.host.group_terms import GroupTerms
+from ordercast.live.host.member_addresses import MemberAddresses
 from ordercast.live.host.running_group import GroupIsOpenError, RunningGroup
 from ordercast.live.host.session_host import SessionHost
 from ordercast.live.logs import GroupLogs
@@ -22,6 +23,7 @@ class FoundingOwner(Protocol):
 
     name: str
     address: Address
+    addresses: MemberAddresses
     group: str
     transport: Transport
     session: SessionHost
@@ -68,6 +70,21 @@ class Founding:
         self.running.begin()
         if not self.running.is_settled:
             self._loop.call_later(owner.session.machine.config.handshake_timeout / SECOND, self._not_settled)
+
+    def moved(self, found: Mapping[str, Address]) -> None:
+        """The names of these members stand for these addresses now. In an open group they are where it may be found."""
+        members = tuple((name, found.get(name, known)) for name, known in self.members)
+        if members == self.members:
+            return
+        owner, addresses = self._owner, [address for _, address in members]
+        self.members, is_open = members, owner.opened.done()
+        self._logs.membership.info("members have other addresses now: %s", ", ".join(map(str, addresses)))
+        owner.addresses.moved(addresses, is_open=is_open)
+        self.founders.know(list(map(str, addresses)))
+        if not is_open:
+            owner.transport.moved(addresses)
+            if self.running is not None:
+                self.running.know([str(address) for name, address in members if name != owner.name])
 
     def _not_settled(self) -> None:
         """A member of the group has answered that it is blocked, and did so until now."""

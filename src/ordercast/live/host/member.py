@@ -68,7 +68,7 @@ from ordercast.wire.keys import GroupKeys
 
 if TYPE_CHECKING:
     from ordercast.live.host.durable.member_log import MemberLog
-    from ordercast.live.host.durable.standing import Plan
+    from ordercast.protocols.restart.standing import Plan
 
 _ANEW = "the group began anew, from the logs of its members"
 _TIMES_TOLD = 3  # that this member has failed: some may be lost
@@ -137,6 +137,7 @@ class Member:
             leaving=self.leaving,
             partials=self.views.partials,
             failure_timeout=parameters.failure_timeout,
+            pause_timeout=parameters.pause_timeout,
         )
         self.use_session(session)
         self._use_log(log, plan)
@@ -510,10 +511,11 @@ class Member:
         """There is an error in our own code: the others continue without this member, and need not wait to find out."""
         self._tell_failure(self._failure(error))
 
-    def _tell_failure(self, why: str) -> None:
-        view, place = self.views.view, self.session.places[self.me]
+    def _tell_failure(self, why: str, *, told: str | None = None) -> None:
+        """`told`: to the others, if they must not hear all: texts of errors may have what is only for this process."""
+        view, place, told = self.views.view, self.session.places[self.me], (told or why)[:MAX_WHY]
         for _ in range(_TIMES_TOLD):
-            self.transport.send_membership(Suspicion(view.number, place, 1 << place, why[:MAX_WHY]), None, view.number)
+            self.transport.send_membership(Suspicion(view.number, place, 1 << place, told), None, view.number)
         self._loop.call_soon(self.end_alone, why, 0)
 
     # --- what becomes of the log (durable.member_log.MemberLogOwner) ---
@@ -521,7 +523,8 @@ class Member:
     def log_failed(self, why: str) -> None:
         """Nothing is written any more: this member ends, or goes on without a log."""
         if self.log is not None and self.log.settings.on_failure == "leave" and not self.left.done():
-            self._tell_failure(f"{self.name} leaves the group, because {why}")
+            leaves = f"{self.name} leaves the group, because"
+            self._tell_failure(f"{leaves} {why}", told=f"{leaves} its log has failed")
 
     def _answer_restarts(self, log: "MemberLog", me: Incarnation) -> None:
         """Gives the log to those that begin the group anew, if this member does not reach enough others to go on."""

@@ -22,6 +22,12 @@ class MemberAddresses:
         self.relay = relay if isinstance(relay, Address) else None
         """Of a relay process."""
 
+    def moved(self, founders: Sequence[Address], *, is_open: bool) -> None:
+        """The founders have these addresses now; in an open group, those of them that were started again."""
+        self._founders = tuple(founders)
+        if not is_open:
+            self._by_node = self._founders
+
     def begin_anew(self) -> None:
         """The group began anew: its nodes are others."""
         self._by_node = ()

@@ -43,6 +43,7 @@ NETWORK_ROUND_TRIP = 10 * MILLISECOND
 """Expected of a network; if the measured round trip is more than twice as long, timers are derived from that."""
 _MAX_MEASURED_ROUND_TRIP = SECOND
 FAILURE_TIMEOUT = 3 * SECOND
+PAUSE_TIMEOUT = 10 * SECOND
 
 LONG_WINDOW = 1024
 """Packets of a sender that may be under way where links control how many bytes are: a bound of memory."""
@@ -76,6 +77,8 @@ class Parameters(ConfigValue, frozen=True, kw_only=True):
     """Each member makes its timers longer if it measures a longer round trip."""
     max_message_size: int = 64 << 20
     failure_timeout: int = FAILURE_TIMEOUT
+    pause_timeout: int = 0
+    """How long a member says that it is alive while something blocks its event loop."""
     quorum: str = "last_view"
     least_members: int = 1
     """No view has fewer: a majority of the founders, if the quorum is static."""
@@ -158,6 +161,7 @@ class Parameters(ConfigValue, frozen=True, kw_only=True):
             "resilience": self.config.sequencer.resilience,
             "quorum": self.quorum,
             "failure_timeout": self.failure_timeout / SECOND,
+            "pause_timeout": self.pause_timeout / SECOND,
             "round_trip": self.round_trip / SECOND,
             "mtu": self.mtu,
             "max_datagram_size": self.max_datagram_size,
@@ -238,6 +242,7 @@ def parameters_for(
         measures_round_trip=settings.round_trip is None and not loopback,
         max_message_size=settings.max_message_size,
         failure_timeout=timeout,
+        pause_timeout=_nanoseconds(settings.pause_timeout, max(PAUSE_TIMEOUT, timeout)),
         quorum=settings.quorum,
         least_members=nodes // 2 + 1 if settings.quorum == "static" else 1,
         multicast=_comparable(settings.multicast),

@@ -69,6 +69,10 @@ class RunningGroup:
         self.blocked = ""
         """Who is in it, if it cannot take anybody in, for a sentence."""
 
+    def know(self, founders: Sequence[str]) -> None:
+        """These are the addresses of those with which the group is opened now."""
+        self._founders = tuple(founders)
+
     def begin(self) -> None:
         """Asks."""
         if self._others:

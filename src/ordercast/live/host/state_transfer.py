@@ -35,6 +35,12 @@ class StateOptions(NamedTuple):
     keys: GroupKeys | None
     log: "LogExchange | None" = None
     """The durable log of this member, for those that join and when it joins itself."""
+    bind: Address | None = None
+    """Where our sockets are bound, if that is not where others send to."""
+
+    def listens_at(self, own: Address) -> Address:
+        """Where those that join connect to, at the machine of this member, which others reach at its own address."""
+        return own if self.bind is None else Address(self.bind.host, self.bind.port or own.port)
 
 
 class LoadingOwner(Protocol):

@@ -58,6 +58,18 @@ class Frame(IntEnum):
     """What follows is a state, of a place of the donor's log; the body is a heading."""
 
 
+_LEAST_LOG_PATIENCE = 1.0
+
+
+def patience_for(failure_timeout: float, *, with_logs: bool) -> float:
+    """Seconds without a byte after which the other side counts as lost.
+
+    Who gives or takes the end of a log waits for a disk, and may be slower than one that only answers: if it was given
+    up sooner than a member is suspected, one that joins would leave and join again, as long as the disk is slow.
+    """
+    return max(failure_timeout, _LEAST_LOG_PATIENCE) if with_logs else failure_timeout / 2
+
+
 class ConnectionLostError(Exception):
     """The other side is gone, silent, or does not follow the protocol."""
 

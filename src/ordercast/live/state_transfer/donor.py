@@ -21,6 +21,7 @@ from ordercast.live.state_transfer.connection import (
     Request,
     answer_hello,
     listen,
+    patience_for,
     read_hello,
 )
 from ordercast.live.state_transfer.shared_log import DonorLog
@@ -235,10 +236,10 @@ class Donor:
 
     async def _requested(self, connected: socket.socket) -> tuple[Connection, Offer, Joiner] | None:
         """Who asks for which state; None for one that has no right to it."""
-        patience = self._failure_timeout / 2
+        patience = patience_for(self._failure_timeout, with_logs=self._log is not None)
         self._unknown += 1
         try:
-            async with asyncio.timeout(self._failure_timeout):
+            async with asyncio.timeout(2 * patience):
                 hello, number = await read_hello(connected, patience)
                 offer = self._offers.get(number)
                 if offer is None:
@@ -366,6 +367,7 @@ class Donor:
             return task.result()
         finally:
             task.cancel()
+            await asyncio.wait((task,))  # what it reads may be closed only when it has ended
 
     async def _await_loaded(self, connection: Connection, joiner: Joiner) -> None:
         """The joiner may be slow, and says nothing meanwhile; if it fails, a view tells so."""

@@ -8,7 +8,14 @@ from typing import NamedTuple, NoReturn
 
 from ordercast.live.logs import GroupLogs
 from ordercast.live.state_transfer.application import State, StateInterruptedError
-from ordercast.live.state_transfer.connection import Connection, ConnectionLostError, Frame, Request, connect
+from ordercast.live.state_transfer.connection import (
+    Connection,
+    ConnectionLostError,
+    Frame,
+    Request,
+    connect,
+    patience_for,
+)
 from ordercast.live.state_transfer.donor import LENGTH_SIZE
 from ordercast.live.state_transfer.shared_log import JoinerLog
 from ordercast.live.transport.addresses import Address
@@ -111,8 +118,9 @@ class StateLoader:
 
     async def _attempt(self, donor: Source) -> Loaded | None:
         """The state from one donor; None if it did not come."""
+        silence = patience_for(self._failure_timeout, with_logs=self._log is not None)
         try:
-            connection = await connect(donor.address, self._group, self._keys, self._request, self._failure_timeout / 2)
+            connection = await connect(donor.address, self._group, self._keys, self._request, silence)
         except ConnectionLostError as error:
             self._logs.membership.debug("%s does not reach %s for the state: %s", self._request.name, donor.name, error)
             self._problems.append(f"{donor.name}: {error}")

@@ -1,6 +1,10 @@
 """The members of a group and their addresses: names, hosts and ports."""
 
+import os
+import re
+import socket
 from collections.abc import Iterable, Mapping
+from functools import cache
 from hashlib import blake2b
 from ipaddress import ip_address
 from itertools import combinations
@@ -11,10 +15,17 @@ from ordercast.wire.control import MAX_MEMBERS
 
 LOOPBACK = "127.0.0.1"
 _FIRST_PORT, _PORTS = 10_000, 22_000  # below the ephemeral ports
+_ANY_HOST, _OTHER_HOST = "127.255.255.1", "127.255.255.2"  # of loopback; no group is there
+
+
+_NAME = re.compile(
+    r"(?=.{1,253}$)(?:[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?\.)*[A-Za-z](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9])?\.?",
+    re.ASCII,
+)
 
 
 class Address(NamedTuple):
-    """A host, as a numeric IP address, and a port."""
+    """A host, as a numeric IP address, and a port. As it was given the host may be a name."""
 
     host: str
     port: int
@@ -22,15 +33,35 @@ class Address(NamedTuple):
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
+    @property
+    def is_name(self) -> bool:
+        """True if the host is a name, which has to be looked up."""
+        return not _is_host(self.host)
+
+    @property
+    def is_unspecified(self) -> bool:
+        """True for 0.0.0.0 and ::, which mean any address of the local machine."""
+        return not self.is_name and ip_address(self.host.partition("%")[0]).is_unspecified
+
     def is_loopback(self) -> bool:
         """True if it is an address of the loopback interface."""
-        return ip_address(self.host.partition("%")[0]).is_loopback
+        return not self.is_name and ip_address(self.host.partition("%")[0]).is_loopback
+
+
+def place_of(text: str, *, any_port: bool = False) -> Address:
+    """Reads an address as a user gives it: as `address_of`, or orders-0.orders:7000, with the name of a host."""
+    host, colon, port = str(text).rpartition(":")
+    if not colon or host == "localhost" or not _NAME.fullmatch(host):
+        return address_of(text, any_port=any_port)
+    if not (port.isdecimal() and (0 if any_port else 1) <= int(port) < 1 << 16):
+        raise ConfigError(f"{text!r} is not an address; use a host and a port, such as {host}:7000")
+    return Address(host, int(port))
 
 
 def address_of(text: str, *, any_port: bool = False) -> Address:
     """Reads 10.0.0.1:7000, [fe80::1%eth0]:7000 or localhost:7000. `any_port`: 0 is allowed.
 
-    No other names are resolved: addresses that peers send are read here too, and must not cause DNS queries.
+    No other names are taken: addresses that peers send are read here too, and must not cause DNS queries.
     """
     host, colon, port = str(text).rpartition(":")  # str: a value from a file may be a number
     host = host.removeprefix("[").removesuffix("]")
@@ -68,8 +99,11 @@ def multicast_of(text: str, member: Address | None = None) -> Address:
 
 def reachable(address: Address) -> Address:
     """The address itself, if others can send to it: 0.0.0.0 and :: mean any address of the local machine."""
-    if ip_address(address.host.partition("%")[0]).is_unspecified:
-        raise ConfigError(f"others cannot send to {address}; use an address of an interface of this machine")
+    if address.is_unspecified:
+        raise ConfigError(
+            f"others cannot send to {address}; use an address of an interface of this machine, or give the one that "
+            "others send to besides (advertise)"
+        )
     return address
 
 
@@ -92,10 +126,11 @@ def require_member_name(name: object) -> None:
         raise ConfigError(f"{name!r} is not a valid member name; use letters, digits, dots and dashes")
 
 
-def members_of(group: str, members: Mapping[str, str] | Iterable[str]) -> dict[str, Address]:
+def members_of(group: str, members: Mapping[str, str] | Iterable[str], *, shared: bool = False) -> dict[str, Address]:
     """Names and addresses, sorted by name: the same order at all members.
 
-    Names without addresses are members on this machine: their ports are derived from group and name.
+    Names without addresses are members on this machine, at addresses that are derived from group and name. They are
+    those of this user's group; `shared`: of that of all users.
     """
     if isinstance(members, str) or not isinstance(members, Iterable):
         raise ConfigError(f"members must be names or a mapping from names to addresses, not {members!r}")
@@ -110,8 +145,9 @@ def members_of(group: str, members: Mapping[str, str] | Iterable[str]) -> dict[s
     for name in named:
         require_member_name(name)
     found: dict[str, Address] = {}
+    owner = "" if shared else str(os.geteuid())
     for name, text in sorted(named.items()):
-        found[name] = reachable(address_of(text)) if text else _local(group, name, found.values())
+        found[name] = reachable(place_of(text)) if text else _local(group, name, owner, found.values())
     require_one_network(found)
     return found
 
@@ -122,6 +158,8 @@ def require_one_network(addresses: Mapping[str, Address]) -> None:
         both = f"{one} has the address {here}, {other} has {there}"
         if here == there:
             raise ConfigError(f"{one} and {other} have the same address, {here}; give each its own")
+        if here.is_name or there.is_name:
+            continue
         if here.is_loopback() != there.is_loopback():
             raise ConfigError(
                 f"{both}: a loopback address cannot be reached from another machine; give all of them addresses of "
@@ -131,9 +169,35 @@ def require_one_network(addresses: Mapping[str, Address]) -> None:
             raise ConfigError(f"{both}: they cannot send to each other; use IPv4 for all, or IPv6 for all")
 
 
-def _local(group: str, name: str, taken: Iterable[Address]) -> Address:
-    """A port of this machine for a name; on a collision the later name gets the next port."""
+def _local(group: str, name: str, owner: str, taken: Iterable[Address]) -> Address:
+    """Where a name of a group on this machine is.
+
+    Each group of each user has a host of its own, of the 16 million of loopback, so that groups do not take each
+    other's ports. A port that is in use at all addresses, or by an earlier name, is passed over.
+    """
+    number = int.from_bytes(blake2b(f"{group}\0{owner}".encode(), digest_size=8).digest())
+    host = f"127.{1 + number // 65_024 % 254}.{number // 254 % 256}.{1 + number % 254}" if _has_hosts() else LOOPBACK
     port = int.from_bytes(blake2b(f"{group}\0{name}".encode(), digest_size=8).digest()) % _PORTS
-    while Address(LOOPBACK, _FIRST_PORT + port) in taken:
+    while Address(host, _FIRST_PORT + port) in taken or (_has_hosts() and not _is_free(_FIRST_PORT + port)):
         port = (port + 1) % _PORTS
-    return Address(LOOPBACK, _FIRST_PORT + port)
+    return Address(host, _FIRST_PORT + port)
+
+
+@cache
+def _has_hosts() -> bool:
+    """Whether all of 127.0.0.0/8 is this machine, as on Linux; elsewhere only one host is."""
+    return _can_bind(_ANY_HOST, 0)
+
+
+def _is_free(port: int) -> bool:
+    """Whether no program has this port at all addresses of this machine, as servers have."""
+    return _can_bind(_ANY_HOST, port) or _can_bind(_OTHER_HOST, port)
+
+
+def _can_bind(host: str, port: int) -> bool:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as tried:
+        try:
+            tried.bind((host, port))
+        except OSError:
+            return False
+    return True

@@ -175,6 +175,8 @@ class Endpoint:
                     self.datagrams_in += 1
                     self._receive(each)
             return
+        if self.links is not None:
+            self.links.heard_from(source[:2])
         for datagram in self.reassembler.take(view[:size], segment, source[:2]):
             self.datagrams_in += 1
             self._receive(datagram)

@@ -50,6 +50,9 @@ class Links:
         self._senders: dict[int, LinkSender] = {}  # by place
         self._receivers: dict[int, LinkReceiver] = {}
         self._places: dict[tuple[str, int], int] = {}  # by address, as sockets tell it
+        self._seen_as: dict[int, tuple[str, int]] = {}  # by place, if that is not where we send to
+        self.stranger: tuple[str, int] | None = None
+        """Where the datagram that is being received comes from, if no member is known to be there."""
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = 0.0
         self._to_acknowledge: set[int] = set()
@@ -77,7 +80,7 @@ class Links:
         """
         self._repeated_before = self.repeated
         self._stream, self._passes_on, self._closed = tag & 0xFFFFFFFF, passes_on, False
-        self._senders, self._receivers, self._places = {}, {}, {}
+        self._senders, self._receivers, self._places, self._seen_as = {}, {}, {}, {}
         known, self._paths = self._paths, {}
         for place, address in enumerate(addresses):
             if place == me:
@@ -170,6 +173,20 @@ class Links:
             self._on_full(False)  # noqa: FBT003 (a callback)
 
     # --- in ---
+
+    def heard_from(self, source: tuple[str, int]) -> None:
+        """What is received next is not a piece of a link, and comes from there."""
+        self.stranger = source if source not in self._places else None
+
+    def is_seen_as_stranger(self, place: int) -> None:
+        """What was received last was of this member: an address translator between us shows it at another address."""
+        source = self.stranger
+        if source is None or place not in self._receivers:
+            return
+        before = self._seen_as.get(place)
+        if before is not None:
+            self._places.pop(before, None)
+        self._seen_as[place], self._places[source], self.stranger = source, place, None
 
     def take(self, data: memoryview, segment: int, source: tuple[str, int]) -> list[bytes]:
         """The datagrams that these segments complete, in their order."""

@@ -110,6 +110,8 @@ class Receiving:
     def _receive_unordered(self, datagram: Datagram) -> None:
         table = self._table
         place = datagram.sender ^ UNORDERED
+        if table.links is not None and table.links.stranger is not None:
+            table.links.is_seen_as_stranger(place)
         if place < table.nodes and not datagram.flags & TO_RELAY:
             self._unpack(place, datagram.body, in_session=True)
         elif place < table.nodes and table.gathers and table.own_relay is not None:

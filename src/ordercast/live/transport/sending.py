@@ -4,6 +4,8 @@ encode → pack → seal → route (one member, all, relay) → endpoint
 """
 
 import time
+from collections.abc import Callable, Iterable
+from threading import Lock
 
 from ordercast.live.transport.addresses import address_of
 from ordercast.live.transport.endpoint import Endpoint
@@ -14,7 +16,7 @@ from ordercast.live.transport.routing_table import RoutingTable
 from ordercast.model.units import Unit
 from ordercast.protocols.membership.units import ControlUnit, OutsideUnit
 from ordercast.wire.codec import Codec
-from ordercast.wire.control import IN_SESSION, Control, Restarting
+from ordercast.wire.control import IN_SESSION, Control, Heartbeat, Restarting, Stage
 from ordercast.wire.datagram import (
     CAN_WAIT,
     HANDSHAKE,
@@ -48,6 +50,7 @@ class Sending:
         self._endpoint, self._table, self._seal, self._codec = endpoint, table, seal, codec
         self._receiving = receiving
         self._counters: dict[int, int] = {}  # of datagrams that were sent, by tag
+        self._counting = Lock()  # of those that are counted apart: a thread may send such, too
         self.packer = Packer(max_datagram_size, seal.overhead + ORIGIN_SIZE)
         self.control_too_large = 0
         self._send_in_order = self._send  # by links, once there are any
@@ -63,7 +66,8 @@ class Sending:
         table = self._table
         if table.previous is not None:
             tag = table.previous.tag
-            self._counters = {each: self._counters.get(each, 0) for each in (tag, ~tag, ~table.incarnation)}
+            with self._counting:
+                self._counters = {each: self._counters.get(each, 0) for each in (tag, ~tag, ~table.incarnation)}
         self.packer.clear()
         self._waits = True
 
@@ -87,6 +91,21 @@ class Sending:
                 self._endpoint.send_to_all(datagram)
             else:
                 self._endpoint.send(datagram, table.founders[to])
+
+    def heartbeats(self, stage: Stage, to: Iterable[int]) -> Callable[[], None]:
+        """Sends a heartbeat to some members, as they are now, whenever it is called: by a thread, if it likes."""
+        table, seal = self._table, self._seal
+        body = pack_records([self._codec.encode(Heartbeat(stage))])
+        sender, tag = table.me | UNORDERED, table.session or 0
+        places = [(place + 1, table.addresses[place]) for place in to]
+
+        def send() -> None:
+            sealing = seal.apart()
+            for number, address in places:
+                counter = self._next_apart(tag)
+                self._endpoint.send(sealing.seal(0, sender, tag, counter, body, number), address)
+
+        return send
 
     def send_membership(self, unit: ControlUnit, to: int | None, view: int) -> None:
         """Sends a membership unit at once, to one place or all other places of the current view or the one before."""
@@ -216,9 +235,14 @@ class Sending:
         return self._seal.seal(flags, self._table.me, tag, counter, body, TO_ALL if target == ALL else target + 1)
 
     def _sealed_as(self, sender: int, flags: int, tag: int, body: bytes, target: int) -> bytes:
-        counter = self._counters.get(~tag, 0)  # those of units are counted apart
-        self._counters[~tag] = counter + 1
-        return self._seal.seal(flags, sender, tag, counter, body, TO_ALL if target == ALL else target + 1)
+        return self._seal.seal(flags, sender, tag, self._next_apart(tag), body, TO_ALL if target == ALL else target + 1)
+
+    def _next_apart(self, tag: int) -> int:
+        """The counter of a datagram that is not one of units, which are counted apart."""
+        with self._counting:
+            counter = self._counters.get(~tag, 0)
+            self._counters[~tag] = counter + 1
+        return counter
 
     def _sealed_outside(self, sender: int, body: bytes) -> bytes:
         return self._sealed_as(sender, HANDSHAKE, self._table.incarnation, body, ALL)

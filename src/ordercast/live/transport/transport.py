@@ -55,6 +55,7 @@ class Transport:
         """Too much waits to be sent; when that is over, the receiver is told with `paused`."""
         self.send, self.send_records, self.flush = sending.send, sending.send_records, sending.flush
         self.send_control, self.send_membership = sending.send_control, sending.send_membership
+        self.heartbeats = sending.heartbeats
         self.send_outside, self.send_restarting = sending.send_outside, sending.send_restarting
         self.send_inspected = sending.send_inspected
         self.send_directly, self.set_pace = sending.send_directly, sending.set_pace
@@ -150,6 +151,12 @@ class Transport:
         self._endpoint.reach([address for place, address in enumerate(addresses) if place != me])
         self._receiving.forget_looped_back()
         self.open(int.from_bytes(view.tag, "big"), channel, relay, max_hold=max_hold, gather=gather)
+
+    def moved(self, addresses: list[Address]) -> None:
+        """Those that open the group with this member have these addresses now."""
+        table = self.table
+        table.addresses[:] = addresses
+        self._endpoint.reach([address for place, address in enumerate(addresses) if place != table.me])
 
     @property
     def session(self) -> int | None:

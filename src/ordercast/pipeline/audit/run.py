@@ -10,7 +10,9 @@ from ordercast.audit.logs import ALL_COLUMNS, KINDS
 from ordercast.audit.records import UNRECORDED, has_one_clock
 from ordercast.audit.reference import check_run
 from ordercast.audit.run_rows import is_uniform, missing_by_counters, service_of
-from ordercast.audit.services import LEVEL_SOUNDNESS, Property, promised
+from ordercast.audit.services import LEVEL_SOUNDNESS, PROMISES, Property, promised
+from ordercast.audit.shrinking_views import disagreements, minorities
+from ordercast.audit.urgency import priority_order_kept
 from ordercast.audit.verdict import Finding, Verdict
 from ordercast.audit.virtual_synchrony import acknowledged_stays, kept
 from ordercast.model.services import Service
@@ -41,9 +43,19 @@ def audit_run(
     except NotVectorisableError:
         batches = with_details() if with_details else batches
     else:
+        has_logs = bool(run.events[EventKind.DURABLE].node.size)
         if not row.get(UNRECORDED) and run_passes(row, run, asked):
-            _add_passed(row, run, promised(asked, uniform=is_uniform(row), views=run.views_numbered), verdict)
+            promises = promised(
+                asked,
+                uniform=is_uniform(row),
+                views=run.views_numbered,
+                shrinking=bool(run.views),
+                logs=has_logs,
+            )
+            _add_passed(row, run, promises, verdict)
             return verdict
+        if priority_order_kept in PROMISES[asked] and with_details:  # markers are known by their details
+            batches = with_details()
     require_memory(row[RUN], sum(batch.num_rows for batch in batches), BY_REFERENCE)
     check_run(row, map(as_lists, batches), asked, verdict)
     return verdict
@@ -51,12 +63,20 @@ def audit_run(
 
 def run_passes(row: RunRow, run: RunColumns, service: Service) -> bool:
     """True if the vectorised audit finds that a run has every property of the service, and agrees with its counters."""
-    if run.views_numbered and row[ABORTED]:
+    run = _with_abort(row, run)
+    if (run.views_numbered and row[ABORTED]) or not _views_agree(row, run):
         return False
     sends, deliveries = run.sends.seq.size, run.events[EventKind.DELIVER].node.size
-    return passes(
-        _with_abort(row, run), service, uniform=is_uniform(row), one_clock=has_one_clock(row)
-    ) and not missing_by_counters(row, sends, deliveries)
+    return passes(run, service, uniform=is_uniform(row), one_clock=has_one_clock(row)) and not missing_by_counters(
+        row, sends, deliveries
+    )
+
+
+def _views_agree(row: RunRow, run: RunColumns) -> bool:
+    """True if the views of a run are as they should be, where they have no numbers."""
+    views = {node: [mask for _, mask in mine] for node, mine in run.views.items()}
+    wrong = disagreements(views, run.stopped, ended=bool(row.get(COMPLETE, True)))
+    return next(wrong, None) is None and next(minorities(run.nodes, views), None) is None
 
 
 def as_lists(batch: pa.RecordBatch) -> EventColumns:
@@ -82,8 +102,10 @@ def _add_passed(row: RunRow, run: RunColumns, promises: Sequence[Property], verd
         verdict.excuse(row[RUN], excused_by_abort())
     verdict.deliveries += int(run.events[EventKind.DELIVER].node.size)
     for promise in promises:
-        about_levels = promise in LEVEL_SOUNDNESS or promise is acknowledged_stays
+        about_levels = promise in LEVEL_SOUNDNESS or promise in {acknowledged_stays, priority_order_kept}
         recorded = run.levels_recorded if about_levels else True
+        if promise is priority_order_kept:
+            recorded = recorded and run.transmissions_recorded
         if promise is kept:
             recorded = bool(row.get(COMPLETE, True))
         if not recorded:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _ROWS_OF_A_TASK = 500_000
+_NOT_FOUND = "No such file or directory"
 _BATCHES = pa.schema([pa.field("numbers", pa.list_(pa.int64())), pa.field("tasks", pa.list_(pa.string()))])
 _WORK = pa.schema([pa.field("place", pa.int32()), pa.field("task", pa.binary()), pa.field("error", pa.string())])
 
@@ -48,7 +49,22 @@ def audit_on_spark(
 
     Raises `TraceError` if a folder holds no complete trace, and `PipelineError` if Spark fails.
     """
-    tasks = dict(enumerate(audit_tasks([folder.absolute() for folder in folders])))
+    try:
+        return _audited(spark, [folder.absolute() for folder in folders], service, note, progress)
+    except TraceError as error:
+        if _NOT_FOUND in str(error):  # it was found here, where the tasks were planned
+            raise TraceError(f"{error}; the machines of a cluster must see it at this path") from error
+        raise
+
+
+def _audited(
+    spark: "SparkSession",
+    folders: Sequence[Path],
+    service: Service | None,
+    note: Note | None,
+    progress: Progress | None,
+) -> Verdict:
+    tasks = dict(enumerate(audit_tasks(folders)))
     incomplete = incomplete_records(task.row for task in tasks.values())
     rows: list[dict[str, Any]] = []
     for number, task in list(tasks.items()):

@@ -79,6 +79,7 @@ class SoakManifest(Manifest, frozen=True, kw_only=True):
     protocols: tuple[str, ...]
     first: int = 0
     views: bool = False
+    logs: bool = False
 
 
 class Soak:
@@ -92,13 +93,14 @@ class Soak:
         first: int | None = None,
         resume: bool = False,
         views: bool = False,
+        logs: bool = False,
     ) -> None:
         """`first`: the number that a new soak begins with; default: 0. `views`: members of its groups come and go.
 
         Raises `ConfigError` if the folder holds something else, another soak, or a soak and `resume` is False.
         """
         self.out, self.protocols, self.first = out, tuple(protocols), first or 0
-        self.views = views
+        self.views, self.logs = views, logs
         self.rounds: list[Round] = []
         self._held = False
         path = out / MANIFEST
@@ -108,6 +110,8 @@ class Soak:
                 raise ConfigError(f"{out} is a soak of {', '.join(held.protocols)}; resume with the same --protocols")
             if held.views != views:
                 raise ConfigError(f"{out} is a soak {'with' if held.views else 'without'} --views; resume it as such")
+            if held.logs != logs:
+                raise ConfigError(f"{out} is a soak {'with' if held.logs else 'without'} --logs; resume it as such")
             self.first = held.first
             if first not in {None, self.first}:
                 raise ConfigError(
@@ -142,7 +146,7 @@ class Soak:
 
     def config(self, number: int) -> RunConfig:
         """The run of a number."""
-        return soak_config(number, self.protocols, views=self.views)
+        return soak_config(number, self.protocols, views=self.views, logs=self.logs)
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -150,7 +154,7 @@ class Soak:
         if self._held:
             yield
             return
-        manifest = SoakManifest(protocols=self.protocols, first=self.first, views=self.views)
+        manifest = SoakManifest(protocols=self.protocols, first=self.first, views=self.views, logs=self.logs)
         with locked(self.out / MANIFEST, manifest, "soak"):
             (self.out / ROUNDS).mkdir(exist_ok=True)
             remove_unfinished([self.out / ROUNDS])

@@ -1,4 +1,4 @@
-"""Makes simulations readable as DataFrames."""
+"""Makes simulations and logs of live groups readable as DataFrames."""
 
 from typing import TYPE_CHECKING
 
@@ -7,7 +7,13 @@ if TYPE_CHECKING:
 
 
 def register(spark: "SparkSession") -> None:
-    """Registers the format `ordercast` with a session: then `spark.read.format("ordercast")` simulates its options."""
+    """Registers the formats `ordercast` and `ordercast-log` with a session.
+
+    `spark.read.format("ordercast")` simulates its options, and `df.writeStream.format("ordercast")` sends what a stream
+    makes to a live group; `ordercast-log` reads the durable logs of a group's members, as a table or as a stream.
+    """
+    from ordercast.pipeline.log_stream.source import LogSource  # noqa: PLC0415 - its base class is Spark's
     from ordercast.pipeline.sweep.source import OrdercastSource  # noqa: PLC0415 - its base class is Spark's
 
     spark.dataSource.register(OrdercastSource)
+    spark.dataSource.register(LogSource)

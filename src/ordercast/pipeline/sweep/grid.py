@@ -26,7 +26,7 @@ from ordercast.model.config import ConfigValue, GroupConfig, Timing
 from ordercast.model.errors import ConfigError
 from ordercast.model.faults import Fault, Loss
 from ordercast.model.option_parsing import parse_duration, parse_fault, parse_node, parse_nodes, parse_speed
-from ordercast.model.runs import RunConfig, TraceDetail, wants_views, with_later_nodes
+from ordercast.model.runs import RunConfig, TraceDetail, wants_logs, wants_views, with_later_nodes
 from ordercast.model.services import PRIORITISED
 from ordercast.model.toml import flat
 from ordercast.protocols.registry import PROTOCOLS, machine_class
@@ -37,7 +37,7 @@ MOST_RUNS = 1_000_000
 _BLOCKS = "grid"
 _PROTOCOL, _NODES, _RULES, _CHANNEL = "protocol", "group.nodes", "group.rules", "network.channel"
 _PRIORITIES, _TIMING, _STALL_TIMEOUT = "workload.priorities", "group.timing.", "patience"
-_LOSS, _FAULT, _SEED, _SEEDS, _VIEWS = "loss", "fault", "seed", "seeds", "group.views"
+_LOSS, _FAULT, _SEED, _SEEDS, _VIEWS, _LOGS = "loss", "fault", "seed", "seeds", "group.views", "logs"
 
 Alternatives = dict[str, list[Any]]
 """By path: its values."""
@@ -212,7 +212,8 @@ def _defaults(chosen: Mapping[str, Any]) -> dict[str, Any]:
     return {
         _CHANNEL: machine_class(protocol, rules).needs,
         _PRIORITIES: 3 if protocol in PRIORITISED else 1,
-        _VIEWS: wants_views(protocol, rules, _faults(chosen)),
+        _VIEWS: wants_views(protocol, rules, _faults(chosen)) or bool(chosen.get(_LOGS)),
+        _LOGS: wants_logs(_faults(chosen)),
     }
 
 

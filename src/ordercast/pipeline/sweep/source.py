@@ -1,5 +1,7 @@
 """The data source `ordercast`: simulations as a DataFrame. `spark.read.format("ordercast")` simulates its options.
 
+The same name as the sink of a stream sends what it makes into a live group: see `ordercast.pipeline.log_stream.sink`.
+
     register(spark)
     spark.read.format("ordercast").option("protocol", "spo").option("nodes", 4).option("seeds", 10).load()
 
@@ -14,11 +16,12 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamWriter, InputPartition
 from pyspark.sql.types import StructType
 
 from ordercast.model.errors import ConfigError, PipelineError
 from ordercast.model.runs import RunConfig
+from ordercast.pipeline.log_stream.sink import BatchWriter, sink_options
 from ordercast.pipeline.schema import spark_schema
 from ordercast.pipeline.sweep.chunks import in_chunks
 from ordercast.pipeline.sweep.grid import grid_of, read_grid
@@ -48,6 +51,12 @@ class OrdercastSource(DataSource):
         """Simulates the runs."""
         del schema  # always our own
         return _Reader(_table(self.options), _configs(self.options))
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: FBT001, N802 (Spark's)
+        """Sends each micro-batch to a live group."""
+        if overwrite:
+            raise ConfigError("the sink ordercast only appends: use outputMode('append')")
+        return BatchWriter(sink_options(self.options), schema)
 
 
 class _Runs(InputPartition):

@@ -177,6 +177,7 @@ def _run_missing(spark: "SparkSession", plan: SweepPlan) -> None:
     while missing := plan.missing():
         try:
             run_chunks(spark, plan, missing)
+            _require_seen(plan, missing)
         except PipelineError:
             begun = {path.name for path in (plan.out / IN_PROGRESS).glob("*")}
             suspects = [number for number in plan.missing() if chunk_name(number) in begun]
@@ -184,6 +185,15 @@ def _run_missing(spark: "SparkSession", plan: SweepPlan) -> None:
                 raise
             for number in suspects:
                 _run_alone(spark, plan, number)
+
+
+def _require_seen(plan: SweepPlan, chunks: Sequence[int]) -> None:
+    """Raises `PipelineError` if the workers wrote some chunks to a folder of their own."""
+    if not plan.done() & set(chunks):
+        raise PipelineError(
+            f"Spark's workers wrote to {plan.out.absolute()}, and nothing came here: the machines of a cluster must "
+            "share the folder of a sweep"
+        )
 
 
 def _run_alone(spark: "SparkSession", plan: SweepPlan, number: int) -> None:

@@ -16,14 +16,16 @@ import msgspec
 from ordercast.live.durability import Durability
 from ordercast.live.events import View
 from ordercast.live.host.durable.feed import LogFeed
-from ordercast.live.host.durable.standing import Plan, Standing, decode_standing, encode_standing
 from ordercast.live.log_settings import LogSettings
 from ordercast.live.logs import GroupLogs
 from ordercast.live.transport.transport import Transport
 from ordercast.log import format as log_format
 from ordercast.log.agreement import place_at
+from ordercast.log.check import check_disk
+from ordercast.log.damage import set_damage_aside
 from ordercast.log.disk import FolderDisk
 from ordercast.log.files import LogFiles, Options
+from ordercast.log.segments import segment_names
 from ordercast.log.snapshots import Place
 from ordercast.log.truncation import drop_above
 from ordercast.log.writer import Log
@@ -32,6 +34,7 @@ from ordercast.model.nodes import members
 from ordercast.protocols.membership.applicants import Terms
 from ordercast.protocols.membership.units import Accepted
 from ordercast.protocols.membership.view import Ballot, GroupView
+from ordercast.protocols.restart.standing import Plan, Standing, decode_standing, encode_standing, forgetting
 from ordercast.wire.control import DurablePosition
 
 _REMEMBERED = 64  # views
@@ -89,17 +92,13 @@ class MemberLog:
         self._promised: Standing | None = None  # the last promise that is on the disk
         self.terms: Terms = ()
         """What all members have in common, once it is known."""
+        self._agreed = asyncio.Event()  # what was agreed to is on the disk, or the disk failed
         self._closed = self._was_behind = False
 
     async def open(self, max_message_size: int) -> None:
         """Recovers the log; raises `ConfigError`, with what to do, if it cannot be used."""
         try:
-            log = await asyncio.to_thread(self._opened)
-        except LogDamaged as error:
-            raise ConfigError(
-                f"the log in {self.folder} is damaged: {error}; move the folder away, and this member is given the log "
-                "anew by the others"
-            ) from error
+            log = await asyncio.to_thread(self._recovered)
         except LogError as error:
             raise ConfigError(f"the log in {self.folder}: {error}") from error
         self.feed = LogFeed(log, max_message_size)
@@ -115,6 +114,34 @@ class MemberLog:
     def _use(self, log: Log) -> None:
         self._log = self.feed.log = log
         self.durable, self.durable_hash = log.next, log.recovered.hash
+
+    def _recovered(self) -> Log:
+        """What is damaged is set aside: another member has it."""
+        try:
+            if self.settings.verify and self.folder.is_dir():
+                self._verify()
+            return self._opened()
+        except LogDamaged as error:
+            disk = FolderDisk(self.folder, write=True)
+            try:
+                left = set_damage_aside(disk, forgetting)
+            except OSError as failed:
+                raise LogError(reason_of(failed)) from failed
+            finally:
+                disk.close()
+            self._logs.live.error(
+                "the log of %s in %s is damaged: %s; what follows position %d is fetched again from the others "
+                "(set aside: %s)",
+                *(self._name, self.folder, error, left.next, ", ".join(left.set_aside) or "nothing"),
+            )
+            return self._opened()
+
+    def _verify(self) -> None:
+        disk = FolderDisk(self.folder, write=False)
+        if segment_names(disk.names()):
+            found = check_disk(disk)
+            if found.damage:
+                raise LogDamaged("; ".join(found.damage))
 
     def _opened(self) -> Log:
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -186,13 +213,13 @@ class MemberLog:
         self._positions[number] = position
 
     async def agree(self, plan: Plan) -> None:
-        """Notes that this member has agreed to a plan; returns when that is on the disk."""
+        """Notes that this member has agreed to a plan; returns when that is on the disk; raises `LogError`."""
         assert self.standing is not None, "it was a member"
         self.standing = msgspec.structs.replace(self.standing, plan=plan)
         self.write_note()
-        noted = asyncio.Event()
-        self.when_durable(noted.set)
-        await noted.wait()
+        self._agreed.clear()
+        self.when_durable(self._agreed.set)
+        await self._agreed.wait()
         if self.failed is not None:
             raise LogError(self.failed)
 
@@ -331,11 +358,14 @@ class MemberLog:
         self.when_durable(is_noted)
 
     def when_durable(self, done: Callable[[], None]) -> None:
-        """Calls this in the event loop when all that was written so far is on the disk; at once if the disk failed."""
-        if self.failed is not None:
-            done()
-        else:
+        """Calls this in the event loop when all that was written so far is on the disk.
+
+        If the disk failed: never; one that stays without a log calls it at once.
+        """
+        if self.failed is None:
             self._log.when_durable(lambda: self._in_loop(done))
+        elif self.settings.on_failure == "stay":
+            done()
 
     def delivered(self, source: int) -> None:
         """Something of this place was delivered: it wants to know when that is durable."""
@@ -372,6 +402,7 @@ class MemberLog:
 
     def _has_failed(self, why: str) -> None:
         self.failed = why
+        self._agreed.set()
         for future in self._moved:
             if not future.done():
                 future.set_result(None)

@@ -13,8 +13,6 @@ import msgspec
 
 from ordercast.live.host.durable.exchange import LogExchange
 from ordercast.live.host.durable.member_log import MemberLog
-from ordercast.live.host.durable.restart import Assessment, Here, assess
-from ordercast.live.host.durable.standing import Plan, stamp_of
 from ordercast.live.state_transfer.connection import Request
 from ordercast.live.state_transfer.donor import Donor
 from ordercast.live.state_transfer.joiner import DonorsGoneError, Source, StateLoader
@@ -24,6 +22,17 @@ from ordercast.live.transport.sockets import open_socket
 from ordercast.model.errors import ConfigError, JoinError, LogError
 from ordercast.protocols.membership.units import Find, Found
 from ordercast.protocols.membership.view import GroupView, Incarnation
+from ordercast.protocols.restart.assessment import Here
+from ordercast.protocols.restart.machine import (
+    BeginAnew,
+    FetchLog,
+    NotePlan,
+    Offer,
+    RestartMachine,
+    RestartOutput,
+    Say,
+)
+from ordercast.protocols.restart.standing import Plan
 from ordercast.wire.codec import Codec, Malformed
 from ordercast.wire.control import CONTROL, Restarting
 from ordercast.wire.datagram import HANDSHAKE, UNKNOWN, Rejection, pack_records, unpack_records
@@ -33,11 +42,8 @@ from ordercast.wire.seal import Seal
 from ordercast.wire.unit_validation import is_valid_outside
 
 _log = logging.getLogger("ordercast.join")
-_REPEAT = 0.1  # seconds between two messages to each of the others
-_FORGET = 1.0  # seconds after which one that says nothing is not there
-_SILENT = 3.0  # seconds after which a plan with one that says nothing is given up
-_GRACE = 1.0  # seconds for those that are missing, when there are enough
-_PLAN_TIMEOUT = 10.0  # seconds for a plan to begin
+_REPEAT = 0.1  # seconds between two ticks of the machine, and two messages to each of the others
+_FETCH_TIMEOUT = 5.0  # seconds for the log of a plan
 _TIMES_SAID = 3  # that it begins: some may be lost
 
 _here_decoder = msgspec.msgpack.Decoder(Here)
@@ -76,85 +82,87 @@ class RestartHost:
         own: Address,
         name: str,
         *,
+        bind: Address,
         others: Sequence[str],
         seal: Seal,
         keys: GroupKeys | None,
         least: int,
         failure_timeout: float,
     ) -> None:
-        """`own`: our address; `others`: where the others may be."""
+        """`own`: our address, as others use it; `bind`: that of our sockets; `others`: where the others may be."""
         assert log.standing is not None, "it was a member"
         self._log, self._exchange, self._seal, self._keys = log, exchange, seal, keys
-        self._own, self._least, self._failure_timeout = own, least, failure_timeout
+        self._own, self._failure_timeout = own, failure_timeout
         self.me = Incarnation(name, secrets.randbits(64) or 1, str(own))
+        self._machine = RestartMachine(self.me, log.group, log.standing, least=least, force=log.settings.force)
         known = [one.address for one in log.standing.view.members]
         self._addresses = [each for each in dict.fromkeys((*others, *known)) if each != str(own)]
         self._codec = Codec("spo", (*CONTROL, Outside))
-        self._endpoint = Endpoint(open_socket(own), [], segment=None)
+        self._endpoint = Endpoint(open_socket(bind), [], segment=None)
         self._tag, self._counter, self._asked = secrets.randbits(64), 0, 0
         self._loop = asyncio.get_running_loop()
-        self._peers: dict[str, tuple[Here, float]] = {}  # by name, and when they were heard last
-        self._enough_since: float | None = None
-        self._plan: Plan | None = None
-        self._planned_at = 0.0
-        self._ready = self._begins = self._is_apart = False
         self._agreeing: asyncio.Task[None] | None = None
-        self._offered: set[bytes] = set()
         self._done: asyncio.Future[Restarted] = self._loop.create_future()
         self._donor = Donor(
             None,
-            own,
+            bind,
             log.group,
             name=name,
             keys=lambda: keys,
             failure_timeout=failure_timeout,
-            state_timeout=_PLAN_TIMEOUT,
+            state_timeout=_FETCH_TIMEOUT,
             is_busy=lambda: False,
             log=exchange,
         )
-        self.waits_for = ""
+
+    @property
+    def waits_for(self) -> str:
         """Why it takes so long: a sentence."""
+        return self._machine.waits_for
 
     async def run(self) -> Restarted:
         """Returns when the group is found, or begins; if this is cancelled, it ends."""
         self._endpoint.start(self._receive, lambda: None, lambda: None)
-        saying = self._loop.create_task(self._say_again())
+        ticking = self._loop.create_task(self._tick())
         try:
             return await self._done
         finally:
-            saying.cancel()
+            ticking.cancel()
             if self._agreeing is not None:
                 self._agreeing.cancel()
             self._donor.close()
             self._endpoint.close()
             await self._log.settled()
 
-    # --- the network ---
-
-    async def _say_again(self) -> None:
+    async def _tick(self) -> None:
         while True:
-            self._say()
+            self._machine.place(self._log.durable, self._log.durable_hash)
+            self._carry_out(self._machine.tick())
             self._ask()
-            self._step()
             await asyncio.sleep(_REPEAT)
 
-    def _here(self) -> Here:
-        heard = tuple((here.me.name, here.me.number) for here, _ in self._peers.values())
-        log = self._log
-        return Here(
-            *(log.group, self.me, log.note, log.durable, log.durable_hash),
-            heard=heard,
-            plan=self._plan,
-            ready=self._ready,
-            begins=self._begins,
-        )
+    def _carry_out(self, outputs: list[RestartOutput]) -> None:
+        for output in outputs:
+            if isinstance(output, Say):
+                self._say(output.here)
+            elif isinstance(output, Offer):
+                self._offer(output.plan)
+            elif isinstance(output, FetchLog):
+                self._agreeing = self._loop.create_task(self._fetch(output.plan))
+            elif isinstance(output, NotePlan):
+                self._agreeing = self._loop.create_task(self._note(output.plan))
+            elif isinstance(output, BeginAnew):
+                self._end(Restarted(output.plan))
+            elif self._agreeing is not None:
+                self._agreeing.cancel()
 
-    def _say(self) -> None:
-        if self._is_apart:
-            return
-        message = encode_here(self._here())
-        for address in self._addresses:
-            self._send(message, address)
+    # --- the network ---
+
+    def _say(self, here: Here) -> None:
+        message = encode_here(here)
+        for _ in range(_TIMES_SAID if here.begins else 1):
+            for address in self._addresses:
+                self._send(message, address)
 
     def _ask(self) -> None:
         self._asked += 1
@@ -173,8 +181,7 @@ class RestartHost:
         if isinstance(datagram, Rejection) or not datagram.flags & HANDSHAKE:
             return
         if datagram.sender != UNKNOWN:  # a handshake: another one has begun with the plan
-            if self._ready:
-                self._end(Restarted(self._plan))
+            self._carry_out(self._machine.others_have_begun())
             return
         records = unpack_records(datagram.body)
         for record in records if not isinstance(records, Rejection) else ():
@@ -205,143 +212,49 @@ class RestartHost:
     # --- the others ---
 
     def _heard(self, here: Here) -> None:
-        if here.me.name == self.me.name:
-            return
-        known = self._peers.get(here.me.name)
-        if known is None or known[0].me.number == here.me.number or here.hears(self.me):
-            self._peers[here.me.name] = (here, self._loop.time())
-        if here.me.address not in self._addresses and here.me.address != str(self._own):
-            self._addresses.append(here.me.address)
-        for one in here.standing().view.members:
+        for one in (here.me, *here.standing().view.members):
             if one.address not in self._addresses and one.address != str(self._own):
                 self._addresses.append(one.address)
-        if here.plan is not None and here.hears(self.me):
-            self._consider(here, here.plan)
-        self._step()
-
-    def _consider(self, here: Here, plan: Plan) -> None:
-        """A plan of another one: the log may be needed, an agreement, or the beginning."""
-        if plan.holder.is_same(self.me):
-            self._offer(plan)
-        if self._plan is not None and self._plan.tag == plan.tag:
-            if here.begins and self._ready:
-                self._end(Restarted(plan))
-            return
-        place = next((at for at, one in enumerate(plan.members) if one.is_same(self.me)), None)
-        standing = self._log.standing
-        assert standing is not None, "it was a member"
-        if (
-            self._plan is None
-            and place is not None
-            and plan.members[0].is_same(here.me)
-            and plan.basis[place] == stamp_of(standing)
-            and plan.number > standing.highest_number()
-        ):
-            self._agree(plan)
+        self._machine.place(self._log.durable, self._log.durable_hash)
+        self._carry_out(self._machine.hear(here))
 
     def _offer(self, plan: Plan) -> None:
-        if plan.tag not in self._offered and self._log.durable >= plan.position:
-            self._offered.add(plan.tag)
-            self._log.keep_position(plan.number, plan.position)
-            others = [one for one in plan.members if not one.is_same(self.me)]
-            self._donor.offer(GroupView(plan.number, plan.members, (), plan.tag), others)
+        self._log.keep_position(plan.number, plan.position)
+        others = [one for one in plan.members if not one.is_same(self.me)]
+        self._donor.offer(GroupView(plan.number, plan.members, (), plan.tag), others)
 
-    def _present(self) -> list[Here]:
-        now = self._loop.time()
-        self._peers = {name: found for name, found in self._peers.items() if now - found[1] < _FORGET}
-        return [self._here(), *(here for here, _ in self._peers.values() if here.hears(self.me))]
+    # --- the log ---
 
-    def _step(self) -> None:
-        """Makes a plan, if it is this one's turn, and begins when all are ready."""
-        if self._is_apart:
-            return
-        if self._plan is not None:
-            if self._plan.members[0].is_same(self.me) and self._ready and self._all_ready(self._plan):
-                self._begins = True
-                for _ in range(_TIMES_SAID):
-                    self._say()
-                self._end(Restarted(self._plan))
-            elif self._ready and self._is_void(self._plan) and self._agreeing is not None:
-                self._agreeing.cancel()
-                self._plan, self._ready, self._enough_since = None, False, None
-            return
-        found = assess(self._present(), self._least, force=self._log.settings.force)
-        self.waits_for = found.missing
-        if found.missing:
-            self._enough_since = None
-            return
-        now = self._loop.time()
-        self._enough_since = self._enough_since or now
-        if found.absent and now - self._enough_since < self._grace(found):
-            self.waits_for = f"{', '.join(found.absent)} of view {found.view.number}, for {_GRACE:g} s"
-            return
-        if found.participants[0].me.is_same(self.me):
-            plan = found.plan(secrets.token_bytes(8))
-            if plan.holder.is_same(self.me):
-                self._offer(plan)
-            self._agree(plan)
-
-    def _grace(self, found: Assessment) -> float:
-        """Those in the last view that were not started again say so, if they are there."""
-        there = {here.me.name for here, _ in self._peers.values() if here.is_member}
-        return 0.0 if set(found.absent) <= there else _GRACE
-
-    def _is_void(self, plan: Plan) -> bool:
-        """One of its members was started once more, or says nothing: it cannot begin."""
-        now = self._loop.time()
-        for one in plan.members:
-            known = self._peers.get(one.name)
-            if known is not None and not known[0].me.is_same(one):
-                return True
-            heard = self._planned_at if known is None else max(known[1], self._planned_at)
-            if not one.is_same(self.me) and now - heard > _SILENT:
-                return True
-        return False
-
-    def _all_ready(self, plan: Plan) -> bool:
-        heres = {here.me.name: here for here, _ in self._peers.values()}
-        return all(
-            one.is_same(self.me)
-            or (
-                (here := heres.get(one.name)) is not None
-                and here.me.is_same(one)
-                and here.ready
-                and here.plan is not None
-                and here.plan.tag == plan.tag
-            )
-            for one in plan.members
-        )
-
-    # --- agreeing ---
-
-    def _agree(self, plan: Plan) -> None:
-        self._plan, self._planned_at = plan, self._loop.time()
-        self._agreeing = self._loop.create_task(self._agrees(plan))
-
-    async def _agrees(self, plan: Plan) -> None:
-        """Gets the log, notes the plan, and says so; after a while without a beginning it looks anew."""
+    async def _note(self, plan: Plan) -> None:
         try:
-            await self._fetch(plan)
             await self._log.agree(plan)
-            self._ready = True
-            self._say()
-            self._step()
-            await asyncio.sleep(_PLAN_TIMEOUT)
-        except (JoinError, DonorsGoneError, LogError) as error:
-            _log.warning("%s cannot take part in a plan: %s", self.me.name, error, extra={"group": self._log.group})
-            self._is_apart = isinstance(error, JoinError)  # its log has nothing in common: it joins those that go on
-            if self._log.failed is not None:
-                self._fail(JoinError(self._log.failed))
-        self._plan, self._ready, self._enough_since = None, False, None
+            outputs = self._machine.noted(plan.tag)
+        except LogError as error:
+            outputs = self._failed(error)
+        self._carry_out(outputs)
 
     async def _fetch(self, plan: Plan) -> None:
-        """Returns when the log is that of the plan; raises `LogError` if it does not become it."""
+        """The log becomes that of the plan, or does not."""
+        try:
+            await self._load(plan)
+            outputs = self._machine.log_is(self._log.durable, self._log.durable_hash)
+        except (JoinError, DonorsGoneError, LogError) as error:
+            outputs = self._failed(error)
+        self._carry_out(outputs)
+
+    def _failed(self, error: Exception) -> list[RestartOutput]:
+        _log.warning("%s cannot take part in a plan: %s", self.me.name, error, extra={"group": self._log.group})
+        if self._log.failed is not None and not self._done.done():
+            self._done.set_exception(JoinError(self._log.failed))
+        return self._machine.log_failed(apart=isinstance(error, JoinError))
+
+    async def _load(self, plan: Plan) -> None:
         await self._log.reaches(self._log.next)
         if (self._log.durable, self._log.durable_hash) == (plan.position, plan.hash):
             return
-        self._say()  # the holder has to know the plan
         holder = plan.holder
         address = seen_from(self._own, address_of(holder.address))
+        until = self._loop.time() + _FETCH_TIMEOUT
         loader = StateLoader(
             None,
             Request(plan.number, plan.tag, self.me.name, self.me.number),
@@ -349,17 +262,10 @@ class RestartHost:
             group=self._log.group,
             keys=self._keys,
             failure_timeout=self._failure_timeout,
-            state_timeout=_PLAN_TIMEOUT,
+            state_timeout=2 * _FETCH_TIMEOUT,
             log=self._exchange,
         )
-        until = self._loop.time() + _PLAN_TIMEOUT / 2
         await loader.load()
-        if (self._log.durable, self._log.durable_hash) != (plan.position, plan.hash):
-            raise LogError(f"it ends at position {self._log.durable}, and not as the plan says")
-
-    def _fail(self, error: Exception) -> None:
-        if not self._done.done():
-            self._done.set_exception(error)
 
 
 class SurvivorHost:

@@ -17,6 +17,7 @@ from ordercast.audit.logs import LEVELS
 from ordercast.audit.order import no_cycle, same_order, sender_order_kept
 from ordercast.audit.priorities import same_runs, sender_order_kept_by_priority
 from ordercast.audit.services import LEVEL_SOUNDNESS, PROMISES, Property
+from ordercast.audit.urgency import priority_order_kept
 from ordercast.audit.views import delivered_uniformly
 from ordercast.model.services import SELECTIVE, Service
 from ordercast.pipeline.audit.kernel.columns import UNKNOWN, EventArrays, Flags, Numbers, RunColumns
@@ -26,14 +27,19 @@ from ordercast.trace.schema import EventKind
 _COVERED_BY: dict[Property, Property] = {same_order: no_cycle, delivered_uniformly: no_cycle}
 """Properties that are checked together with another: without a cycle in the union of all orders, no two disagree."""
 _CHECKED: frozenset[Property] = frozenset(
-    {complete, sender_order_kept, same_runs, sender_order_kept_by_priority, no_cycle, *LEVEL_SOUNDNESS}
+    {
+        *(complete, sender_order_kept, same_runs, sender_order_kept_by_priority, priority_order_kept, no_cycle),
+        *LEVEL_SOUNDNESS,
+    }
 )
 
 
-def passes(run: RunColumns, service: Service, *, uniform: bool = False, one_clock: bool = True) -> bool:
+def passes(
+    run: RunColumns, service: Service, *, uniform: bool = False, one_clock: bool = True, so_far: bool = False
+) -> bool:
     """True if every property of the service holds; False if one is violated, or if it is unknown.
 
-    `one_clock`: times of different nodes are comparable.
+    `one_clock`: times of different nodes are comparable. `so_far`: the run goes on; priority runs are not compared.
     Raises `NotImplementedError` if the service promises a property that is not checked here.
     """
     promises = PROMISES[service]
@@ -44,17 +50,48 @@ def passes(run: RunColumns, service: Service, *, uniform: bool = False, one_cloc
     logs = run.events[EventKind.DELIVER]
     if not _complete(run, logs, named) or _before_sent(run, logs, one_clock=one_clock) or _after_crash(run):
         return False
+    return (
+        _senders_orders_kept(run, logs, promises, so_far=so_far)
+        and _logs_are_beginnings(run, logs)
+        and (no_cycle not in promises or _in_one_order(run, logs, service, uniform=uniform))
+        and (not run.levels_recorded or _levels_kept(run, logs, promises))
+    )
+
+
+def _senders_orders_kept(run: RunColumns, logs: EventArrays, promises: Collection[Property], *, so_far: bool) -> bool:
     if sender_order_kept in promises and not _in_sending_order(run, logs):
         return False
-    if same_runs in promises and not _same_runs(run, logs, throughout=sender_order_kept_by_priority in promises):
+    throughout = sender_order_kept_by_priority in promises
+    if so_far:
+        return not throughout or _in_sending_order_by_priority(run, logs)
+    return same_runs not in promises or _same_runs(run, logs, throughout=throughout)
+
+
+def _in_one_order(run: RunColumns, logs: EventArrays, service: Service, *, uniform: bool) -> bool:
+    common = _without_tails(run, logs) if run.stopped and service is Service.SEQUENCED else logs
+    return not (uniform and common.node.size < logs.node.size) and _one_order(run, common)
+
+
+def _levels_kept(run: RunColumns, logs: EventArrays, promises: Collection[Property]) -> bool:
+    if priority_order_kept in promises and run.transmissions_recorded and _overtakes(run, logs):
         return False
-    if no_cycle in promises:
-        common = _without_tails(run, logs) if run.stopped and service is Service.SEQUENCED else logs
-        if uniform and common.node.size < logs.node.size:
-            return False
-        if not _one_order(run, common):
-            return False
-    return not run.levels_recorded or levels_truthful(run, promises)
+    return levels_truthful(run, promises)
+
+
+def _logs_are_beginnings(run: RunColumns, delivered: EventArrays) -> bool:
+    """True if the log of each node is the beginning of what it delivered, or if there are no logs.
+
+    Then logs agree where deliveries do. Of a group in which somebody stopped more is to be seen, as of one in which
+    processes were started again.
+    """
+    written = run.events[EventKind.DURABLE]
+    if not written.node.size:
+        return True
+    if run.stopped or not run.views_numbered:
+        return False
+    logs = (written.message[written.node == node] for node in range(run.nodes))
+    receipts = (delivered.message[delivered.node == node] for node in range(run.nodes))
+    return all(np.array_equal(log, receipt[: log.size]) for log, receipt in zip(logs, receipts, strict=True))
 
 
 def _require_checked(promises: Collection[Property]) -> None:
@@ -111,6 +148,12 @@ def _after_crash(run: RunColumns) -> bool:
 def _in_sending_order(run: RunColumns, logs: EventArrays) -> bool:
     group = logs.node.astype(np.int32) * run.nodes + run.sends.source[logs.message]
     return _rises_within(group.astype(np.int16) if run.nodes <= 180 else group, logs.message)
+
+
+def _in_sending_order_by_priority(run: RunColumns, logs: EventArrays) -> bool:
+    _, rank = np.unique(run.sends.priority, return_inverse=True)
+    group = logs.node.astype(np.int64) * run.nodes + run.sends.source[logs.message]
+    return _rises_within(group * (int(rank.max(initial=0)) + 1) + rank[logs.message], logs.message)
 
 
 def _rises_within(group: npt.NDArray[np.signedinteger], values: Numbers) -> bool:
@@ -180,3 +223,32 @@ def _same_runs(run: RunColumns, logs: EventArrays, *, throughout: bool) -> bool:
     if not throughout:
         group = group * (int(number.max(initial=0)) + 1) + number
     return _rises_within(group, logs.message)
+
+
+def _overtakes(run: RunColumns, logs: EventArrays) -> bool:
+    """True if a node delivered something while it had pre-acknowledged something more urgent, which waited.
+
+    At a marker that is right; the reference audit knows where markers are. A log has each message once, as sent.
+    """
+    stable = run.events[EventKind.PREACK]
+    (known,) = np.nonzero(stable.message != UNKNOWN)
+    node = np.concatenate((stable.node[known], logs.node))
+    message = np.concatenate((stable.message[known], logs.message))
+    delivers = np.arange(node.size) >= known.size
+    order = np.lexsort((np.concatenate((stable.step[known], logs.step)), node))
+    node, message, delivers = node[order], message[order], delivers[order]
+    _, first, which = np.unique(
+        node.astype(np.int64) * run.sends.seq.size + message, return_index=True, return_inverse=True
+    )
+    waits = ~delivers[first]  # by node and message: it was pre-acknowledged before it was delivered
+    change = np.zeros(node.size, np.int8)
+    change[first[waits]] = 1
+    change[delivers & waits[which]] = -1
+    _, rank = np.unique(run.sends.priority, return_inverse=True)
+    urgency = rank[message]
+    starts = np.searchsorted(node, np.arange(run.nodes))
+    for least in range(1, int(urgency.max(initial=0)) + 1):
+        waiting = np.concatenate(([0], np.cumsum(np.where(urgency >= least, change, 0))))
+        if np.any((waiting[1:] > waiting[starts][node]) & delivers & (urgency < least)):
+            return True
+    return False

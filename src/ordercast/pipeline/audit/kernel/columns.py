@@ -27,12 +27,13 @@ Flags = npt.NDArray[np.bool_]
 
 UNKNOWN = -1
 """The index of a message that no node sent."""
-MOST_NODES = 1_000  # there are tables over nodes and messages, and node numbers take 16 bits
+MOST_NODES = (1 << 15) - 1  # node numbers take 16 bits
+MOST_CELLS = 1 << 32  # of a table over nodes and messages, with a byte for each
 
-_TIMED = (EventKind.DELIVER, EventKind.RECEIVE, *LEVELS)
+_TIMED = (EventKind.DELIVER, EventKind.RECEIVE, *LEVELS, EventKind.DURABLE)
 _MEMBERSHIP = (
     *(EventKind.CRASH, EventKind.ABORT, EventKind.VIEW, EventKind.LEAVE, EventKind.EXCLUDE),
-    EventKind.STATE,
+    *(EventKind.STATE, EventKind.RESTART, EventKind.DROP),
 )
 _KINDS = (EventKind.SEND, *_TIMED, *_MEMBERSHIP)
 CODES: dict[str, int] = {kind.value: code for code, kind in enumerate(_KINDS)}
@@ -41,7 +42,10 @@ FIRST_MEMBERSHIP = CODES[_MEMBERSHIP[0]]
 """The first code of events about nodes: crashes, aborts, views, and the ends and beginnings of memberships."""
 OTHER = len(_KINDS)
 """The code of all kinds that an audit does not read."""
+TRANSMITTED = OTHER + 1
+"""The code of transmissions, of which only matters whether there are any."""
 _SEND = CODES[EventKind.SEND]
+_CODES = {**CODES, EventKind.TRANSMIT.value: TRANSMITTED}
 _NULL = np.iinfo(np.int64).min
 
 
@@ -98,6 +102,7 @@ class RunColumns:
     levels_recorded: bool
     """True if the events contain acceptances, pre-acknowledgments or acknowledgments."""
     receipts_recorded: bool
+    transmissions_recorded: bool = False
     views_numbered: bool = False
     """True if members may join; none did, and none went."""
 
@@ -129,6 +134,7 @@ def columns_of(nodes: int, batches: Iterable[pa.RecordBatch]) -> RunColumns:
         *(membership_of(nodes, rows.membership) if not views_numbered else Membership(frozenset(), {}, {}, {})),
         levels_recorded=any(events[level].node.size for level in LEVELS),
         receipts_recorded=bool(events[EventKind.RECEIVE].node.size),
+        transmissions_recorded=rows.transmissions,
         views_numbered=views_numbered,
     )
 
@@ -151,11 +157,14 @@ class _Rows:
     """All of them, one send's after the other's."""
     membership: tuple[Mapping[str, Any], ...]
     """The few rows about nodes instead of messages."""
+    transmissions: bool
+    """True if there are transmissions."""
 
     @classmethod
     def of(cls, batch: pa.RecordBatch) -> "_Rows":
         kind = kinds_of(batch.column(EVENT))
         known = kind < FIRST_MEMBERSHIP
+        transmissions = bool(np.any(kind == TRANSMITTED))
         membership: list[Mapping[str, Any]] = []
         if not known.all():
             about_nodes = (kind >= FIRST_MEMBERSHIP) & (kind < OTHER)
@@ -183,6 +192,7 @@ class _Rows:
             addressees=numbers(pc.list_value_length(lists)),
             destinations=numbers(pc.list_flatten(lists)),
             membership=tuple(membership),
+            transmissions=transmissions,
         )
 
     @classmethod
@@ -194,16 +204,17 @@ class _Rows:
         arrays = {
             name: np.concatenate([getattr(part, name) for part in parts])
             for name in cls.__slots__
-            if name != "membership"
+            if name not in {"membership", "transmissions"}
         }
-        return cls(**arrays, membership=tuple(about_nodes for part in parts for about_nodes in part.membership))
+        membership = tuple(about_nodes for part in parts for about_nodes in part.membership)
+        return cls(**arrays, membership=membership, transmissions=any(part.transmissions for part in parts))
 
 
 def kinds_of(events: pa.Array) -> npt.NDArray[np.int8]:
     """A code for the kind of each event."""
     if not pa.types.is_dictionary(events.type):
         events = events.dictionary_encode()
-    codes = np.array([CODES.get(word, OTHER) for word in events.dictionary.to_pylist()], np.int8)
+    codes = np.array([_CODES.get(word, OTHER) for word in events.dictionary.to_pylist()], np.int8)
     if not codes.size:
         return np.empty(0, np.int8)
     return codes[numbers(events.indices)]
@@ -246,6 +257,8 @@ def _sends_of(nodes: int, rows: _Rows, chosen: Numbers) -> Sends:
     number = np.cumsum(rows.kind == _SEND)[chosen] - 1  # of each send among the sends of the batches
     place = np.empty(chosen.size, np.int64)
     place[number] = np.arange(chosen.size)
+    if nodes * chosen.size > MOST_CELLS:
+        raise NotVectorisableError
     addressed = np.zeros((nodes, chosen.size), np.bool_)
     addressed[destinations, np.repeat(place, rows.addressees)] = True
     starts = np.searchsorted(source, np.arange(nodes + 1))

@@ -69,6 +69,10 @@ def _require_partitionable(run: LongRun) -> None:
         raise NotPartitionableError("some of its members left no complete record, or their clocks differ")
     if run.row[ABORTED] and not run.stopped:
         raise NotPartitionableError("the group was aborted, and the trace does not say by whom")
+    if not run.views_agree():
+        raise NotPartitionableError("its views contradict each other, and are audited as a whole")
+    if run.records_urgency():
+        raise NotPartitionableError("what waited for something more urgent has to be compared as a whole")
     if run.service is Service.PRIORITY:
         raise NotPartitionableError("its priority runs have to be compared as a whole")
     if run.stopped and run.service is Service.PRIORITY_TOTAL:

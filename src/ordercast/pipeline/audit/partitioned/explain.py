@@ -20,6 +20,7 @@ from ordercast.audit.logs import COLUMNS, logs_of
 from ordercast.audit.order import no_cycle, same_order
 from ordercast.audit.priorities import same_runs
 from ordercast.audit.services import LEVEL_SOUNDNESS, ORDERS, PROMISES, Property
+from ordercast.audit.urgency import priority_order_kept
 from ordercast.audit.verdict import MOST_WITNESSES
 from ordercast.audit.views import delivered_uniformly
 from ordercast.audit.violations import Violation
@@ -80,7 +81,7 @@ def explain(task: ExplainTask) -> list[PropertyViolations]:
 
 def checkable_in_partitions(service: Service, *, stops: bool) -> list[Property]:
     """The properties that some messages of a run can violate by themselves; `stops`: whether nodes stop in it."""
-    of_whole_logs: tuple[Property, ...] = (same_runs, delivered_uniformly)
+    of_whole_logs: tuple[Property, ...] = (same_runs, priority_order_kept, delivered_uniformly)
     if stops and service is Service.SEQUENCED:
         of_whole_logs += ORDERS
     return [promise for promise in PROMISES[service] if promise not in of_whole_logs]

@@ -9,7 +9,9 @@ import numpy as np
 from ordercast.audit.completeness import complete
 from ordercast.audit.reference import add_missing_by_counters
 from ordercast.audit.run_rows import is_uniform
-from ordercast.audit.services import LEVEL_SOUNDNESS, Property, promised
+from ordercast.audit.services import LEVEL_SOUNDNESS, PROMISES, Property, promised
+from ordercast.audit.shrinking_views import disagreements, minorities
+from ordercast.audit.urgency import priority_order_kept
 from ordercast.audit.verdict import MOST_WITNESSES, Finding, Verdict, Witness
 from ordercast.audit.virtual_synchrony import acknowledged_stays, kept
 from ordercast.model.services import Service
@@ -57,6 +59,9 @@ class LongRun:
         self.files = files
         self.levels = any(one.levels for one in found)
         self.receipts = any(one.receipts for one in found)
+        self.transmissions = any(one.transmissions for one in found)
+        if any(one.logs for one in found):
+            raise NotPartitionableError("its nodes have durable logs, which are audited as a whole")
         self.membership = tuple(event for one in found for event in one.membership)
         try:
             self.views_numbered = has_numbered_views(self.nodes, [event.as_row() for event in self.membership])
@@ -66,6 +71,7 @@ class LongRun:
             self.membership = ()
         membership = membership_of(self.nodes, [event.as_row() for event in self.membership])
         self.stopped = membership.stopped
+        self.views = {node: [mask for _, mask in mine] for node, mine in membership.views.items()}
         self.excused = excused_in(self.nodes, membership)
         self.rows = sum(one.rows for one in found)
         self.sends = sum(one.sends for one in found)
@@ -152,7 +158,9 @@ class LongRun:
         verdict = Verdict(runs=1, deliveries=self.deliveries)
         verdict.excuse(self.row[RUN], self.excused)
         checked = {promise.__name__ for promise in checkable_in_partitions(self.service, stops=bool(self.stopped))}
-        for promise in promised(self.service, uniform=self.uniform, views=self.views_numbered):
+        for promise in promised(
+            self.service, uniform=self.uniform, views=self.views_numbered, shrinking=bool(self.views)
+        ):
             name = promise.__name__
             if not self._is_recorded(promise):
                 verdict.not_recorded[name] += 1
@@ -167,7 +175,18 @@ class LongRun:
             add_missing_by_counters(self.row, self.sends, self.deliveries, verdict)
         return verdict
 
+    def views_agree(self) -> bool:
+        """True if its views are as they should be, where they have no numbers."""
+        wrong = disagreements(self.views, self.stopped, ended=bool(self.row.get(COMPLETE, True)))
+        return next(wrong, None) is None and next(minorities(self.nodes, self.views), None) is None
+
+    def records_urgency(self) -> bool:
+        """True if the run records what `priority_order_kept` is about."""
+        return self.levels and self.transmissions and priority_order_kept in PROMISES[self.service]
+
     def _is_recorded(self, promise: Property) -> bool:
+        if promise is priority_order_kept:
+            return self.records_urgency()
         if promise in LEVEL_SOUNDNESS or promise is acknowledged_stays:
             return self.levels
         return promise is not kept or bool(self.row.get(COMPLETE, True))

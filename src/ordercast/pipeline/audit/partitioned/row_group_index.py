@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ordercast.audit.logs import LEVELS
-from ordercast.pipeline.audit.kernel.columns import CODES, FIRST_MEMBERSHIP, OTHER, Numbers, kinds_of
+from ordercast.pipeline.audit.kernel.columns import CODES, FIRST_MEMBERSHIP, OTHER, TRANSMITTED, Numbers, kinds_of
 from ordercast.pipeline.audit.partitioned.row_groups import Ranges, RowGroups, numbers_with_null
 from ordercast.trace.schema import DESTINATIONS, EVENT, NODE, SEQ, SOURCE, STEP, TIME, EventKind
 
@@ -54,6 +54,9 @@ class RowGroupSummary(msgspec.Struct, frozen=True):
     membership: tuple[MembershipEvent, ...]
     levels: bool
     receipts: bool
+    transmissions: bool
+    logs: bool
+    """It has rows about durable logs."""
     begins: int
     """The earliest time."""
     steps: Ranges
@@ -81,6 +84,7 @@ def _summary(nodes: int, number: int, file: RowGroups) -> RowGroupSummary:
     kind = kinds_of(batch.column(EVENT))
     membership = _membership(file) if np.any((kind >= FIRST_MEMBERSHIP) & (kind < OTHER)) else ()
     unknown = any(not 0 <= at < nodes for one in membership for at in (one.node, *(one.destinations or ())))
+    transmissions = bool(np.any(kind == TRANSMITTED))
     about_messages = kind < FIRST_MEMBERSHIP
     if not about_messages.all():
         batch, kind = batch.filter(pa.array(about_messages)), kind[about_messages]
@@ -104,6 +108,8 @@ def _summary(nodes: int, number: int, file: RowGroups) -> RowGroupSummary:
         membership=membership,
         levels=bool(np.isin(kind, _LEVELS).any()),
         receipts=bool(np.any(kind == CODES[EventKind.RECEIVE])),
+        transmissions=transmissions,
+        logs=bool(np.any(kind == CODES[EventKind.DURABLE])),
         begins=pc.min(time).as_py() if batch.num_rows else 0,
         steps=Ranges.over(nodes, node[in_logs], step[in_logs]),
         in_order=bool(np.all((steps[1:] > steps[:-1]) | (at[1:] != at[:-1]))),

@@ -11,7 +11,7 @@ state file alone, so the checkpoint must be in a folder that both see.
 
 import logging
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Event
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 CHECKPOINT = "_audit"
 """The folder in a trace with the state of its follower; readers of traces ignore it."""
 _ANY_AGE = "36500d"  # Spark would skip, silently, files that are a week older than the newest
+FILES_OF_A_BATCH = 256
+"""At most so many new files are taken at once: what was written while nobody followed does not come as one batch."""
 _EVERY = 1  # seconds between two polls for new files
 
 
@@ -41,21 +43,24 @@ class _Outcome(msgspec.Struct):
 
     batch: int = -1
     witnesses: list[Witness] = []
+    lags: list[str] = []
 
 
-def follow(
+def follow(  # noqa: PLR0913 - all but the first three by name
     spark: "SparkSession",
     folder: Path,
     service: Service | None = None,
     *,
     checkpoint: Path | None = None,
     until_idle: float | None = None,
+    note: Callable[[str], None] | None = None,
     stop: Event | None = None,
 ) -> list[Witness]:
     """Audits a growing trace until a violation, until `stop` is set, or until `until_idle` seconds without a new file.
 
-    `checkpoint`: where to keep the state; default: in the trace. Returns the violations. Raises `TraceError` for files
-    that are not part of a trace.
+    `checkpoint`: where to keep the state; default: in the trace. `note` is called with a sentence for each node that
+    has lacked something for 100,000 messages, and again for ten times as many. Returns the violations. Raises
+    `TraceError` for files that are not part of a trace.
     """
     from pyspark.errors import PySparkException  # noqa: PLC0415 - whoever passes a session has loaded it
 
@@ -72,6 +77,7 @@ def follow(
         spark.readStream.schema(spark_schema(EVENTS))
         .option("pathGlobFilter", f"*{SUFFIX}")
         .option("maxFileAge", _ANY_AGE)
+        .option("maxFilesPerTrigger", FILES_OF_A_BATCH)
         .parquet(str(events))
     )
     query = (
@@ -88,8 +94,11 @@ def follow(
             while not known.witnesses and not stopped.wait(_EVERY):
                 if not query.isActive:
                     query.awaitTermination()  # raises what ended it
-                before, known = known.batch, _outcome(follower.file)
-                if known.batch != before or query.status["isDataAvailable"] or query.lastProgress is None:
+                before, known = known, _outcome(follower.file)
+                if note is not None:
+                    for sentence in known.lags[_begin(before.lags, known.lags) :]:
+                        note(sentence)
+                if known.batch != before.batch or query.status["isDataAvailable"] or query.lastProgress is None:
                     busy = time.monotonic()
                 if until_idle is not None and time.monotonic() - busy > until_idle:
                     break
@@ -98,6 +107,11 @@ def follow(
         finally:
             query.stop()
     return _outcome(follower.file).witnesses
+
+
+def _begin(before: Sequence[str], now: Sequence[str]) -> int:
+    """Where the new ones begin in a list that lost some of its first entries and got others at its end."""
+    return next((place for place in range(len(now), 0, -1) if before and now[place - 1] == before[-1]), 0)
 
 
 @contextmanager

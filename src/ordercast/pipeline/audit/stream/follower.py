@@ -15,13 +15,17 @@ from ordercast.model.errors import ConfigError, TraceError, reason_of
 from ordercast.model.services import Service
 from ordercast.pipeline.audit.stream.prefix import Prefix
 from ordercast.trace.reader import RunRow, read_runs
-from ordercast.trace.schema import RUN, RUNS_FOLDER, SUFFIX
+from ordercast.trace.schema import NODES, RUN, RUNS_FOLDER, SUFFIX
 from ordercast.trace.small_files import write_atomically
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
+LAG = 100_000
+"""Messages: a node that has lacked one for longer is told of."""
+MOST_LAGS = 100
+"""Sentences about lags that are kept."""
 _STATE = "state.msgpack"  # in a checkpoint
 
 
@@ -33,6 +37,10 @@ class FollowerState(msgspec.Struct):
     """The service that replaces the runs' own, if any."""
     runs: dict[str, Prefix] = {}
     witnesses: list[Witness] = []
+    lags: list[str] = []
+    """Sentences about nodes that lack something for long, in the order in which they were noticed."""
+    told: dict[str, dict[int, int]] = {}
+    """By run and node: for how many messages it had lacked something when that was said last."""
 
 
 class Follower:
@@ -58,13 +66,25 @@ class Follower:
             row = rows.get(run)
             uniform = row is not None and is_uniform(row)
             one_clock = row is not None and has_one_clock(row)
-            known = self.state.runs.setdefault(run, Prefix(run))
+            known = self.state.runs.setdefault(run, Prefix(run, nodes=row[NODES] if row is not None else 0))
             mine = events.filter(pc.equal(events.column(RUN), run)).combine_chunks()
             for part in mine.to_batches():
                 found = known.grow(part, service, uniform=uniform, one_clock=one_clock)
                 self.state.witnesses += [Witness(run, violation) for violation in found]
+            self._note_lags(known)
         self.state.batch = number
         self._store()
+
+    def _note_lags(self, run: Prefix) -> None:
+        """Says of a node once that it lags, and again whenever that has become ten times as much."""
+        told = self.state.told.setdefault(run.run, {})
+        lags = run.lags()
+        for node in set(told) - lags.keys():
+            del told[node]  # it has caught up
+        for node, (age, sentence) in lags.items():
+            if age >= 10 * told.get(node, LAG // 10):
+                told[node] = age
+                self.state.lags = [*self.state.lags, f"run {run.run}: {sentence}"][-MOST_LAGS:]
 
     def _service(self, run: str, rows: dict[str, RunRow]) -> Service:
         row = rows.get(run)

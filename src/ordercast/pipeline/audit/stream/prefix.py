@@ -5,10 +5,11 @@ no destination, before it was sent or after a crash, and whether orders disagree
 unknown ones may be in a record that comes later. So completeness, priority runs and levels are checked by an audit of
 the complete trace.
 
-Messages that all destinations have, up to a cut point that no node's log crosses, are retired: only the cut point is
-kept. So memory holds what is in flight. Priority-based services retire nothing, since low priorities may wait
-indefinitely; and a sequencer's order is checked in a prefix only if it promises to be uniform, since otherwise a node
-that stops later may differ.
+What all destinations have, or can only get too late, is retired: see `retirement`. So memory holds what is in flight.
+What a node lacks for good is remembered by itself (`missing`), and a delivery that comes after all is told as a
+violation. A node that is so far behind that too much would be kept is not waited for any more: what it has is left to
+the audit of the complete trace. A sequencer's order is checked in a prefix only if it promises to be uniform, since
+otherwise a node that stops later may differ.
 
 If members join, views are checked as far as they have come: all that a node delivered in a view is known when it has
 installed the next one. Whether everything was kept, and whether states were complete, is left to the audit of the
@@ -27,9 +28,12 @@ import pyarrow.compute as pc
 
 from ordercast.audit.completeness import complete
 from ordercast.audit.logs import ALL_COLUMNS, RunLogs, logs_of
+from ordercast.audit.membership import primary, same_views
 from ordercast.audit.order import no_cycle
-from ordercast.audit.priorities import same_runs
+from ordercast.audit.priorities import same_runs, sender_order_kept_by_priority
 from ordercast.audit.services import LEVEL_SOUNDNESS, PROMISES, Property, promised
+from ordercast.audit.shrinking_views import disagreements, minorities
+from ordercast.audit.urgency import priority_order_kept
 from ordercast.audit.verdict import MOST_WITNESSES
 from ordercast.audit.violations import Violation, message_name
 from ordercast.audit.virtual_synchrony import acknowledged_stays, kept, one_epoch, state_complete
@@ -39,13 +43,17 @@ from ordercast.model.services import SELECTIVE, Service
 from ordercast.pipeline.audit.kernel.checks import passes
 from ordercast.pipeline.audit.kernel.columns import (
     UNKNOWN,
+    EventArrays,
     Flags,
     NotVectorisableError,
     Numbers,
     RunColumns,
     columns_of,
+    numbers,
 )
 from ordercast.pipeline.audit.run import as_lists
+from ordercast.pipeline.audit.stream.missing import MOST_MISSING, Missing, lags, slowest_node, too_late
+from ordercast.pipeline.audit.stream.retirement import Retirement, retirement
 from ordercast.trace.arrow_schema import EVENTS
 from ordercast.trace.schema import DESTINATIONS, DETAIL, EVENT, NODE, SEQ, SOURCE, STEP, TIME, EventKind
 
@@ -53,11 +61,16 @@ _READ = [EVENTS.field(column) for column in ALL_COLUMNS]
 CARRIED = pa.schema(_READ)
 """The columns of the events that are kept."""
 _LEAST = int(np.iinfo(np.int64).min)
+MOST_CARRIED = 500_000
+"""Events: with more the slowest node is not waited for any more."""
 _OF_MESSAGES = (EventKind.SEND, EventKind.DELIVER)
 _OF_NODES = (EventKind.CRASH, EventKind.ABORT, EventKind.VIEW, EventKind.LEAVE, EventKind.EXCLUDE, EventKind.STATE)
 _OF_SOURCES = (*_OF_MESSAGES, EventKind.RENUMBER)
 _CHECKED = [*_OF_SOURCES, *_OF_NODES]
-_NOT_IN_PREFIXES: tuple[Property, ...] = (*LEVEL_SOUNDNESS, same_runs, kept, state_complete, acknowledged_stays)
+_NOT_IN_PREFIXES: tuple[Property, ...] = (
+    *LEVEL_SOUNDNESS,
+    *(same_runs, priority_order_kept, kept, state_complete, acknowledged_stays),
+)
 
 
 class Prefix(msgspec.Struct):
@@ -75,6 +88,20 @@ class Prefix(msgspec.Struct):
     """True if members join."""
     outside: list[int] = []
     """Nodes that gave up, or are not in the latest view: they may still record what others have retired."""
+    kept: list[tuple[int, int]] = []
+    """Messages with lower numbers than the retired ones of their source that are not retired."""
+    missing: list[Missing] = []
+    """What nodes lack of the retired messages."""
+    forgetful: list[int] = []
+    """Nodes that lack more than is remembered."""
+    behind: list[int] = []
+    """Nodes that are not waited for any more."""
+    messages: int = 0
+    """How many were sent so far."""
+    waiting: dict[int, tuple[int, int, int]] = {}
+    """By node: the first message that it lacks of those that are kept, and how many had been sent when it was seen."""
+    latest: dict[int, dict[int, int]] = {}
+    """By source and priority, where senders' order is kept by priority: the last number that was retired."""
 
     def grow(
         self, batch: pa.RecordBatch, service: Service, *, uniform: bool, one_clock: bool = True
@@ -88,6 +115,7 @@ class Prefix(msgspec.Struct):
             times = pa.array(np.zeros(batch.num_rows, np.int64))
             batch = batch.set_column(batch.schema.get_field_index(TIME), TIME, times)
         self._require_later(batch)
+        self.messages += pc.sum(pc.equal(batch.column(EVENT), EventKind.SEND.value)).as_py() or 0
         again, batch = self._split_retired(batch)
         table = pa.concat_tables([self.carried(), pa.Table.from_batches([batch]).cast(CARRIED)]).combine_chunks()
         self._widen(table)
@@ -103,6 +131,10 @@ class Prefix(msgspec.Struct):
             writer.write_table(table)
         self.events = sink.getvalue().to_pybytes()
         return found
+
+    def lags(self) -> dict[int, tuple[int, str]]:
+        """By node that lacks something: for how many messages it has, and a sentence that says what."""
+        return lags(self.missing, self.waiting, self.messages, self.behind)
 
     def carried(self) -> pa.Table:
         """The events that are kept."""
@@ -128,25 +160,40 @@ class Prefix(msgspec.Struct):
 
     def _split_retired(self, batch: pa.RecordBatch) -> tuple[list[Violation], pa.RecordBatch]:
         """Deliveries of retired messages as violations, and all other events."""
-        below = np.array(
-            [
-                event in _OF_MESSAGES and None not in {source, seq} and seq < self.retired.get(source, _LEAST)
-                for event, source, seq in _messages_of(batch)
-            ],
-            np.bool_,
-        )
+        about = np.asarray(pc.is_in(batch.column(EVENT), pa.array(_OF_MESSAGES, pa.string())))
+        source, seq = numbers(batch.column(SOURCE), -1), numbers(batch.column(SEQ), _LEAST)
+        below = about & (seq != _LEAST) & (seq < self._thresholds(source))
+        if not below.any():
+            return [], batch
+        kept = {*self.kept}
+        late = {(one.node, one.source, one.seq): one for one in self.missing}
+        for index in np.flatnonzero(below).tolist():
+            below[index] = (int(source[index]), int(seq[index])) not in kept
         found: list[Violation] = []
         for row in batch.filter(pa.array(below)).to_pylist():
-            if row[NODE] in self.outside:
-                continue
-            message = row[SOURCE], row[SEQ]
-            what = "delivered" if row[EVENT] == EventKind.DELIVER else "sent"
-            sentence = f"{name_of(row[NODE])} {what} {message_name(message)} again, which every node had delivered"
-            if self.joining:
-                sentence = f"{name_of(row[NODE])} {what} {message_name(message)} after all members of its view had"
-            breaks = one_epoch.__name__ if self.joining else complete.__name__
-            found.append(Violation(breaks, sentence, (message,), (row[NODE],)))
+            known = late.pop((row[NODE], row[SOURCE], row[SEQ]), None) if row[EVENT] == EventKind.DELIVER else None
+            if known is not None:
+                found += [known.too_late] if known.too_late is not None else []
+            elif row[NODE] not in {*self.outside, *self.forgetful, *self.behind}:
+                found.append(self._again(row))
+        self.missing = list(late.values())
         return found, batch.filter(pa.array(~below))
+
+    def _again(self, row: dict[str, Any]) -> Violation:
+        message = row[SOURCE], row[SEQ]
+        what = "delivered" if row[EVENT] == EventKind.DELIVER else "sent"
+        sentence = f"{name_of(row[NODE])} {what} {message_name(message)} again, which every node had delivered"
+        if self.joining:
+            sentence = f"{name_of(row[NODE])} {what} {message_name(message)} after all members of its view had"
+        breaks = one_epoch.__name__ if self.joining else complete.__name__
+        return Violation(breaks, sentence, (message,), (row[NODE],))
+
+    def _thresholds(self, source: Numbers) -> Numbers:
+        """Of each of some sources: the number below which its messages are retired."""
+        table = np.full(max([*self.retired, self.nodes, 0]) + 2, _LEAST)  # the last is that of no source
+        for one, number in self.retired.items():
+            table[one] = number
+        return table[np.where((source >= 0) & (source < table.size), source, table.size - 1)]
 
     def _widen(self, table: pa.Table) -> None:
         destinations = pc.list_flatten(table.column(DESTINATIONS))
@@ -156,23 +203,54 @@ class Prefix(msgspec.Struct):
     def _check(self, table: pa.Table, service: Service) -> list[Violation]:
         """The violations among these events; every node counts as stopped, since it may not have everything yet."""
         batches = table.to_batches()
+        wrong_views: list[Violation] = []
         try:
             run = columns_of(self.nodes, batches)
-            known = _sent(table)
-            if not known.all():
-                batches = table.filter(pa.array(known)).to_batches()
-                run = columns_of(self.nodes, batches)
-            everybody = frozenset(range(self.nodes))
-            if passes(replace(run, stopped=everybody, levels_recorded=False), service):
-                return []
+            wrong_views = self._wrong_views(run)
+            passed = passes(_so_far(run), service, so_far=True)
+            if passed and not (late := self._behind_retired(run, service)):
+                return wrong_views
+            if passed:
+                return [*late, *wrong_views]
+            batches = table.filter(pa.array(_sent(table))).to_batches()
         except NotVectorisableError:
-            pass
+            batches = table.filter(pa.array(_sent(table))).to_batches()
         logs = logs_of(self.run, self.nodes, map(as_lists, batches))
         logs = replace(logs, stopped=frozenset(range(self.nodes)))
         if service not in SELECTIVE:
             logs = logs.addressed_to_everybody()
-        promises = [promise for promise in PROMISES[service] if promise not in (*LEVEL_SOUNDNESS, same_runs)]
-        return [violation for promise in promises for violation in islice(promise(logs), MOST_WITNESSES)]
+        promises = [promise for promise in PROMISES[service] if promise not in _NOT_IN_PREFIXES]
+        found = [violation for promise in promises for violation in islice(promise(logs), MOST_WITNESSES)]
+        return [*found, *wrong_views]
+
+    def _behind_retired(self, run: RunColumns, service: Service) -> list[Violation]:
+        """Deliveries of messages that were kept, after later ones of their sender and priority had been retired."""
+        found: list[Violation] = []
+        if sender_order_kept_by_priority not in PROMISES[service] or not self.kept:
+            return found
+        kept, logs = {*self.kept}, run.events[EventKind.DELIVER]
+        for node, index in zip(logs.node.tolist(), logs.message.tolist(), strict=True):
+            if index == UNKNOWN:
+                continue
+            message = int(run.sends.source[index]), int(run.sends.seq[index])
+            last = self.latest.get(message[0], {}).get(int(run.sends.priority[index]), _LEAST)
+            if message in kept and message[1] < last:
+                sentence = (
+                    f"{name_of(node)} delivered {message_name((message[0], last))} before {message_name(message)}, "
+                    f"of the same sender and priority {int(run.sends.priority[index])}, which was sent first"
+                )
+                messages = ((message[0], last), message)
+                found.append(Violation(sender_order_kept_by_priority.__name__, sentence, messages, (node,)))
+        return found[:MOST_WITNESSES]
+
+    def _wrong_views(self, run: RunColumns) -> list[Violation]:
+        """What is wrong with views without numbers, as far as they have come."""
+        views = {node: [mask for _, mask in mine] for node, mine in run.views.items()}
+        wrong = [
+            *((same_views, *found) for found in disagreements(views, run.stopped, ended=False)),
+            *((primary, *found) for found in minorities(self.nodes, views)),
+        ]
+        return [Violation(promise.__name__, sentence, nodes=nodes) for promise, sentence, nodes in wrong]
 
     def _check_views(self, table: pa.Table, service: Service) -> list[Violation]:
         """The violations among these events of a group whose members join."""
@@ -219,22 +297,91 @@ class Prefix(msgspec.Struct):
         except NotVectorisableError:
             return table
         self.outside = sorted(run.stopped - run.crashed_at.keys())  # nothing is retired for them, and they may go on
-        return self._without_retired(table, run, service, None)
+        if not run.sends.seq.size:
+            return table
+        waits_for = np.array([node not in run.stopped and node not in self.behind for node in range(self.nodes)])
+        found = retirement(run, service, waits_for)
+        if table.num_rows - int(found.retired.sum()) * (1 + int(waits_for.sum())) > MOST_CARRIED:
+            slowest = slowest_node(run, waits_for, selective=service in SELECTIVE)
+            if slowest is not None:
+                self.behind.append(slowest)
+                waits_for[slowest] = False
+                found = retirement(run, service, waits_for)
+        self._note_waiting(run, found, service)
+        self._remember(run, found, service)
+        return self._without(table, run, found.retired)
 
-    def _without_retired(self, table: pa.Table, run: RunColumns, service: Service, excused: Flags | None) -> pa.Table:
+    def _note_waiting(self, run: RunColumns, found: Retirement, service: Service) -> None:
+        """The first message that each node lacks of those that stay, in the order of sending."""
+        logs = run.events[EventKind.DELIVER]
+        lacking = run.sends.addressed.copy() if service in SELECTIVE else np.ones_like(run.sends.addressed)
+        known = logs.message != UNKNOWN
+        lacking[logs.node[known], logs.message[known]] = False
+        lacking[list(run.stopped)] = False
+        lacking[:, found.retired] = False
+        lacking[self.behind] = False
+        waiting = {node: self.waiting[node] for node in self.behind if node in self.waiting}  # as it was
+        for node in np.flatnonzero(lacking.any(axis=1)).tolist():
+            (indices,) = np.nonzero(lacking[node])
+            index = indices[np.argmin(run.sends.time[indices])]
+            source, seq = int(run.sends.source[index]), int(run.sends.seq[index])
+            before = self.waiting.get(node)
+            waiting[node] = before if before and before[:2] == (source, seq) else (source, seq, self.messages)
+        self.waiting = waiting
+
+    def _remember(self, run: RunColumns, found: Retirement, service: Service) -> None:
+        """Remembers what nodes lack, as far as there is room."""
+        nodes, indices = np.nonzero(found.missing)
+        room = MOST_MISSING - len(self.missing)
+        for node, index in zip(nodes.tolist()[:room], indices.tolist()[:room], strict=True):
+            message = int(run.sends.source[index]), int(run.sends.seq[index])
+            self.missing.append(Missing(node, *message, self.messages, too_late(run, service, node, index)))
+        self.forgetful = sorted({*self.forgetful, *nodes.tolist()[room:]})
+
+    def _without(self, table: pa.Table, run: RunColumns, retired: Flags) -> pa.Table:
+        """The events that are kept."""
+        sends = run.sends
+        for source in np.unique(sends.source[retired]).tolist():
+            chosen = retired & (sends.source == source)
+            self.retired[source] = max(self.retired.get(source, _LEAST), int(sends.seq[chosen].max()) + 1)
+            last = self.latest.setdefault(source, {})
+            for priority in np.unique(sends.priority[chosen]).tolist():
+                highest = int(sends.seq[chosen & (sends.priority == priority)].max())
+                last[priority] = max(last.get(priority, _LEAST), highest)
+        (open_ones,) = np.nonzero(~retired & (sends.seq < self._thresholds(sends.source.astype(np.int64))))
+        self.kept = [(int(sends.source[index]), int(sends.seq[index])) for index in open_ones]
+        source, seq = (
+            numbers(table.column(SOURCE).combine_chunks(), -1),
+            numbers(table.column(SEQ).combine_chunks(), _LEAST),
+        )
+        about = np.asarray(pc.is_in(table.column(EVENT).combine_chunks(), pa.array(_OF_SOURCES, pa.string())))
+        gone = about & (seq != _LEAST) & (seq < self._thresholds(source))
+        if self.kept:
+            kept = {*self.kept}
+            for index in np.flatnonzero(gone).tolist():
+                gone[index] = (int(source[index]), int(seq[index])) not in kept
+        return table.filter(pa.array(~gone))
+
+    def _without_retired(self, table: pa.Table, run: RunColumns, service: Service, excused: Flags) -> pa.Table:
         promises = PROMISES[service]
         if same_runs in promises or not run.sends.seq.size:
             return table
         ends = _retirable(run, excused, selective=service in SELECTIVE, closed=no_cycle in promises)
-        for source in range(self.nodes):
-            start, end = int(run.sends.starts[source]), int(ends[source])
-            if end > start:
-                self.retired[source] = int(run.sends.seq[end - 1]) + 1
-        remaining = [
-            event not in _OF_SOURCES or None in {source, seq} or seq >= self.retired.get(source, _LEAST)
-            for event, source, seq in _messages_of(table)
-        ]
-        return table.filter(pa.array(remaining, pa.bool_()))
+        return self._without(table, run, np.arange(run.sends.seq.size) < ends[run.sends.source])
+
+
+def _so_far(run: RunColumns) -> RunColumns:
+    """A run that may go on: every node counts as stopped, and deliveries of messages not seen yet as not made yet."""
+    logs = run.events[EventKind.DELIVER]
+    known = logs.message != UNKNOWN
+    if not known.all():
+        logs = EventArrays(logs.node[known], logs.step[known], logs.time[known], logs.message[known])
+    return replace(
+        run,
+        events={**run.events, EventKind.DELIVER: logs},
+        stopped=frozenset(range(run.nodes)),
+        levels_recorded=False,
+    )
 
 
 def _messages_of(table: pa.Table | pa.RecordBatch) -> Iterator[tuple[str, Any, Any]]:
@@ -244,7 +391,8 @@ def _messages_of(table: pa.Table | pa.RecordBatch) -> Iterator[tuple[str, Any, A
 
 def _members_join(table: pa.Table) -> bool:
     """True if views have numbers."""
-    return any(event == EventKind.VIEW and seq is not None for event, _, seq in _messages_of(table))
+    views = pc.equal(table.column(EVENT), EventKind.VIEW.value)
+    return bool(pc.any(pc.and_(views, pc.is_valid(table.column(SEQ)))).as_py())
 
 
 def _checkable(service: Service, *, uniform: bool) -> Service:

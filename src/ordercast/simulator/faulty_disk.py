@@ -9,7 +9,6 @@ shown, it is not on the disk, and no later sync will write it. A killed process 
 import errno
 from collections.abc import Callable, Sequence
 from random import Random
-from typing import Any
 
 from ordercast.log.disk import Part
 
@@ -32,6 +31,7 @@ class Inode:
         self._sizes: list[int] = []
 
     def write(self, start: int, data: bytes) -> None:
+        """Shown at once."""
         end = start + len(data)
         if end > len(self.shown):
             self.shown.extend(bytes(end - len(self.shown)))
@@ -42,12 +42,14 @@ class Inode:
             self._sectors.setdefault(sector, []).append(bytes(self.shown[sector * SECTOR : (sector + 1) * SECTOR]))
 
     def cut(self, size: int) -> None:
+        """Drops what is above this size."""
         del self.shown[size:]
         self._sizes.append(size)
         for sector in [each for each in self._sectors if each * SECTOR >= size]:
             del self._sectors[sector]
 
     def sync(self) -> None:
+        """All of it is on the disk."""
         for sector, versions in self._sectors.items():
             self._put(sector, versions[-1])
         if self._sizes:
@@ -60,11 +62,13 @@ class Inode:
         self._forget()
 
     def lose_power(self, random: Random) -> None:
+        """What is on the disk is left."""
         self.persist_some(random)
         self._forget()
         self.shown = bytearray(self.on_disk)
 
     def persist_some(self, random: Random) -> None:
+        """Some of what was not synced is on the disk, in any version."""
         share = random.choice([0.5, 0.9])  # if most are written, what is missing is a hole within a frame
         for sector, versions in self._sectors.items():
             if random.random() < share:
@@ -93,7 +97,7 @@ class FaultyDisk:
     """A folder on it. `allow` sets how many calls succeed, and what then happens."""
 
     def __init__(self, random: Random) -> None:
-        self._random = random
+        self.random = random
         self._shown: dict[str, Inode] = {}
         self._on_disk: dict[str, Inode] = {}
         self._changes: list[dict[str, Inode | None]] = []
@@ -115,12 +119,12 @@ class FaultyDisk:
         self.calls_left, self.error_rate = -1, 0.0
         if power:
             for change in self._changes:
-                if self._random.random() < 0.5:
+                if self.random.random() < 0.5:
                     _apply(self._on_disk, change)
             self._changes.clear()
             self._shown = dict(self._on_disk)
             for inode in self._shown.values():
-                inode.lose_power(self._random)
+                inode.lose_power(self.random)
 
     def flip(self, name: str, bit: int) -> None:
         """A bit changes, on the disk and in what is shown of it."""
@@ -128,7 +132,7 @@ class FaultyDisk:
         inode.shown[bit // 8] ^= 1 << bit % 8
         inode.on_disk[bit // 8] ^= 1 << bit % 8
 
-    def _call(
+    def call(
         self, *, partly: Callable[[], object] = lambda: None, may_fail: bool = True, may_be_last: bool = True
     ) -> None:
         """One call: it may be the last one, or fail; `partly`: what it then has done, perhaps.
@@ -136,48 +140,55 @@ class FaultyDisk:
         `may_be_last`: a process that dies has perhaps done that, too; one that dies in a sync makes nothing clean.
         """
         if self.calls_left == 0:
-            if self._random.random() < 0.5 and may_be_last:
+            if self.random.random() < 0.5 and may_be_last:
                 partly()
             raise Crashed
         self.calls_left -= self.calls_left > 0
-        if may_fail and self.error_rate and self._random.random() < self.error_rate:
+        if may_fail and self.error_rate and self.random.random() < self.error_rate:
             partly()
-            raise OSError(self._random.choice([errno.EIO, errno.ENOSPC]), "this disk fails")
+            raise OSError(self.random.choice([errno.EIO, errno.ENOSPC]), "this disk fails")
 
     # What a log calls
 
     def names(self) -> list[str]:
-        self._call(may_fail=False)
+        """The names of all files."""
+        self.call(may_fail=False)
         return list(self._shown)
 
     def size(self, name: str) -> int:
+        """The size of a file in bytes."""
         if name not in self._shown:
             raise FileNotFoundError(name)
         return len(self._shown[name].shown)
 
     def create(self, name: str) -> "FaultyFile":
-        self._call()
+        """A new, empty file."""
+        self.call()
         inode = Inode()
         self._change({name: inode})
         return FaultyFile(self, inode)
 
     def open(self, name: str) -> "FaultyFile":
-        self._call(may_fail=False)
+        """A file that is there."""
+        self.call(may_fail=False)
         if name not in self._shown:
             raise FileNotFoundError(name)
         return FaultyFile(self, self._shown[name])
 
     def rename(self, old: str, new: str) -> None:
+        """A file gets another name."""
         change = {old: None, new: self._shown[old]}
-        self._call(partly=lambda: self._change(change))
+        self.call(partly=lambda: self._change(change))
         self._change(change)
 
     def remove(self, name: str) -> None:
-        self._call(partly=lambda: self._change({name: None}))
+        """Removes a file."""
+        self.call(partly=lambda: self._change({name: None}))
         self._change({name: None})
 
     def sync(self) -> None:
-        self._call(partly=self._sync_partly, may_be_last=False)
+        """The names of all files are on the disk."""
+        self.call(partly=self._sync_partly, may_be_last=False)
         for change in self._changes:
             _apply(self._on_disk, change)
         self._changes.clear()
@@ -188,7 +199,7 @@ class FaultyDisk:
 
     def _sync_partly(self) -> None:
         for change in self._changes:
-            if self._random.random() < 0.5:
+            if self.random.random() < 0.5:
                 _apply(self._on_disk, change)
         self._changes.clear()
 
@@ -202,33 +213,34 @@ def _apply(names: dict[str, Inode], change: dict[str, Inode | None]) -> None:
 
 
 class FaultyFile:
+    """A file on it."""
+
     def __init__(self, disk: FaultyDisk, inode: Inode) -> None:
         self._disk, self._inode = disk, inode
 
     def read(self, start: int, size: int) -> bytes:
+        """What is shown."""
         return bytes(self._inode.shown[start : start + size])
 
     def write(self, start: int, parts: Sequence[Part]) -> int:
-        data, random = b"".join(parts), self._disk._random
+        """All of it, or a part."""
+        data, random = b"".join(parts), self._disk.random
         some = random.randrange(len(data) + 1)
-        self._disk._call(partly=lambda: self._inode.write(start, data[:some]))
+        self._disk.call(partly=lambda: self._inode.write(start, data[:some]))
         if some and random.random() < self._disk.short_writes:
             data = data[:some]
         self._inode.write(start, data)
         return len(data)
 
     def cut(self, size: int) -> None:
-        self._disk._call(partly=lambda: self._inode.cut(size))
+        """Drops what is above this size."""
+        self._disk.call(partly=lambda: self._inode.cut(size))
         self._inode.cut(size)
 
     def sync(self) -> None:
-        self._disk._call(partly=lambda: self._inode.sync_partly(self._disk._random), may_be_last=False)
+        """All of it is on the disk, or the call fails."""
+        self._disk.call(partly=lambda: self._inode.sync_partly(self._disk.random), may_be_last=False)
         self._inode.sync()
 
     def close(self) -> None:
-        pass
-
-
-def quiet_disk() -> Any:
-    """A disk without faults."""
-    return FaultyDisk(Random(0))
+        """Nothing is written by this."""

@@ -40,6 +40,8 @@ class Standing(msgspec.Struct, frozen=True, array_like=True):
     """The plan that it has agreed to, which may have begun."""
     terms: tuple[tuple[str, str], ...] = ()
     """What all members have in common."""
+    forgot: bool = False
+    """Its log was damaged: it may have promised more than it remembers, and been delivered more."""
 
     def with_complete(self) -> Self:
         """The log has caught up."""
@@ -60,6 +62,12 @@ class Standing(msgspec.Struct, frozen=True, array_like=True):
         numbers += [self.accepted.number] if self.accepted is not None else []
         numbers += [self.plan.number] if self.plan is not None else []
         return max(numbers)
+
+
+def forgetting(note: bytes) -> bytes:
+    """What is noted in a log whose end is lost, instead of the newest note that is left of it."""
+    found = decode_standing(note)
+    return b"" if found is None else encode_standing(msgspec.structs.replace(found, complete=False, forgot=True))
 
 
 def stamp_of(standing: Standing) -> bytes:

@@ -7,6 +7,7 @@ last view any more. Whoever is there may go on if it is certain that nobody else
   view can have followed it but one that one of them has accepted, which was on the disk before it was said.
 - For each view that one of them has accepted, or agreed to begin with, and that may have followed: a quorum of that,
   too. So if it did follow, one that was in it is there, and knows it, or too few to go on were.
+- Who has forgotten what it promised, since its log was damaged, does not count.
 - The longest log of those that were in the last view and had caught up with it is that of the group: what was durable
   at a majority is in it, and all others are beginnings of it. The others are given its end.
 
@@ -19,10 +20,10 @@ from collections.abc import Sequence
 
 import msgspec
 
-from ordercast.live.host.durable.standing import Plan, Standing, decode_standing, stamp_of
 from ordercast.model.errors import ConfigError
 from ordercast.model.nodes import mask_of
 from ordercast.protocols.membership.view import GroupView, Incarnation, is_quorum
+from ordercast.protocols.restart.standing import Plan, Standing, decode_standing, stamp_of
 
 
 class Here(msgspec.Struct, frozen=True, array_like=True):
@@ -94,11 +95,15 @@ def assess(present: Sequence[Here], least: int, *, force: bool) -> Assessment:
     standings = [one.standing() for one in present]
     view = max((each.view for each in standings), key=lambda each: each.number)
     places = {one.name: place for place, one in enumerate(view.members)}
-    restarted = [one for one in present if not one.is_member]
+    restarted = [
+        one for one, each in zip(present, standings, strict=True) if not one.is_member and (force or not each.forgot)
+    ]
     voters = {one.me.name for one in restarted}
     participants = sorted((one for one in restarted if one.me.name in places), key=lambda one: places[one.me.name])
     holders = [
-        one for one, each in zip(present, standings, strict=True) if each.view.number == view.number and each.complete
+        one
+        for one, each in zip(present, standings, strict=True)
+        if each.view.number == view.number and (each.complete or (force and each.forgot))
     ]
     holder = max(holders, key=lambda one: (one.position, not one.is_member, one.me.name), default=None)
     lacking = [] if force else _lacking(view, standings, voters)

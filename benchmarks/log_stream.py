@@ -1,0 +1,219 @@
+"""Logs of live groups in Spark: processor time of a million rows, as a table and as a stream, beside Spark's Parquet.
+
+And what a micro-batch costs that holds next to nothing, and how far a stream falls behind logs that grow all the time.
+
+Processor time is that of Spark's Java, of its Python workers and of this process, all together; what starting and
+warming up takes is left out. Clock times set a scale only. The logs of three members hold the same order. Nothing here
+is a test.
+
+    python benchmarks/log_stream.py --folder /var/tmp --rows 5000000
+"""
+
+import json
+import os
+import platform
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from command_line import parser_for
+
+from ordercast.log import Log
+from ordercast.pipeline import register
+from ordercast.pipeline.session import session
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+MEMBERS = ("A", "B", "C")
+SIZE, PACKET = 64, 900
+"""Bytes of a message, and messages of a packet: what a datagram of a live group carries."""
+OUTSTANDING = 4 << 20
+_TICK = os.sysconf("SC_CLK_TCK")
+_WRITER = """
+import sys, time
+from ordercast.log import Log
+folder, rate, seconds, size, packet = sys.argv[1], *map(int, sys.argv[2:])
+logs = [Log(f"{folder}/{name}", "orders") for name in "ABC"]
+for log in logs:
+    log.view(0, ["A", "B", "C"])
+payload, lengths, begun, sent = bytes(size * packet), (size,) * packet, time.monotonic(), 0
+while (now := time.monotonic() - begun) < seconds:
+    while sent < now * rate:
+        for log in logs:
+            log.append(sent // packet % 3, sent, lengths, payload)
+        sent += packet
+    time.sleep(0.01)
+for log in logs:
+    log.close()
+print(sent, time.process_time())
+"""
+
+
+def write_logs(folder: Path, rows: int) -> None:
+    """The same order in the logs of three members."""
+    lengths = (SIZE,) * PACKET
+    for name in MEMBERS:
+        chance = random.Random(1)
+        with Log(folder / name, "orders") as log:
+            log.view(0, MEMBERS)
+            while log.next < rows:
+                log.append(log.next // PACKET % 3, log.next, lengths, chance.randbytes(SIZE * PACKET))
+                while log.waiting > OUTSTANDING:
+                    time.sleep(0.001)
+
+
+def processor_time(root: int) -> float:
+    """Seconds of a process, its children, and what these have waited for."""
+    children: dict[int, list[int]] = {}
+    times: dict[int, float] = {}
+    for each in Path("/proc").iterdir():
+        if each.name.isdecimal():
+            try:
+                fields = (each / "stat").read_text().rpartition(")")[2].split()
+            except OSError:
+                continue  # it has ended
+            children.setdefault(int(fields[1]), []).append(int(each.name))
+            times[int(each.name)] = sum(map(int, fields[11:15])) / _TICK
+    found, left = 0.0, [root]
+    while left:
+        process = left.pop()
+        found += times.get(process, 0.0)
+        left += children.get(process, [])
+    return found
+
+
+def measured(what: str, rows: int, run: Callable[[], object], times: int = 3) -> None:
+    """The best of some, after one to warm up."""
+    run()
+    found = []
+    for _ in range(times):
+        begun, before = time.perf_counter(), processor_time(os.getpid())
+        run()
+        found.append((processor_time(os.getpid()) - before, time.perf_counter() - begun))
+    cpu, clock = min(found)
+    print(f"{what:52} {cpu / rows * 1e6:8.2f} CPU-s a million rows {rows / clock:12,.0f} rows/s", flush=True)
+
+
+def counted(frame: "DataFrame") -> None:
+    """Reads every payload."""
+    frame.selectExpr("count(*)", "sum(length(payload))").collect()
+
+
+def streamed(frame: "DataFrame", folder: Path, sink: str = "noop") -> list[dict[str, Any]]:
+    """All that is there, in micro-batches; their progress."""
+    place = folder / f"run{time.monotonic_ns()}"
+    writer = frame.writeStream.format(sink).option("checkpointLocation", str(place / "checkpoint"))
+    if sink == "parquet":
+        writer = writer.option("path", str(place / "out"))
+    query = writer.trigger(availableNow=True).start()
+    query.awaitTermination()
+    progress = [json.loads(each.json) for each in query.recentProgress]
+    shutil.rmtree(place)
+    return progress
+
+
+def tables_and_streams(spark: "SparkSession", folder: Path, rows: int) -> None:
+    """The same rows from logs, and from files of Spark's own."""
+    logs = str(folder / "logs")
+    write_logs(folder / "logs", rows)
+    rows = -(-rows // PACKET) * PACKET
+
+    def source(**options: object) -> "DataFrame":
+        return spark.readStream.format("ordercast-log").options(startingOffsets="earliest", **options).load(logs)  # type: ignore[arg-type]
+
+    narrow = spark.read.format("ordercast-log").schema("position long, payload binary")
+    measured("logs, table, position and payload, 1 partition each M", rows, lambda: counted(narrow.load(logs)))
+    measured("logs, table, one member alone", rows, lambda: counted(narrow.load(f"{logs}/A")))
+    whole = spark.read.format("ordercast-log")
+    measured("logs, table, all columns", rows, lambda: counted(whole.load(logs)))
+    table = whole.load(logs)
+    table.write.parquet(str(folder / "parquet"))
+    files = str(folder / "parquet")
+    measured("Parquet, table", rows, lambda: counted(spark.read.parquet(files)))
+    batch = 1_000_000
+    measured("logs, stream, no sink", rows, lambda: streamed(source(maxOffsetsPerTrigger=batch), folder))
+    parquet = spark.readStream.schema(table.schema).option("maxFilesPerTrigger", 1)
+    measured("Parquet, stream, no sink", rows, lambda: streamed(parquet.parquet(files), folder))
+    measured(
+        "logs, stream, Parquet sink", rows, lambda: streamed(source(maxOffsetsPerTrigger=batch), folder, "parquet"), 1
+    )
+    measured("Parquet, stream, Parquet sink", rows, lambda: streamed(parquet.parquet(files), folder, "parquet"), 1)
+
+
+def small_batches(spark: "SparkSession", folder: Path) -> None:
+    """What a micro-batch costs, whatever it holds."""
+    write_logs(folder / "few", 20 * PACKET)
+    stream = spark.readStream.format("ordercast-log").options(startingOffsets="earliest", maxOffsetsPerTrigger=PACKET)
+    begun, before = time.perf_counter(), processor_time(os.getpid())
+    batches = sum(1 for each in streamed(stream.load(str(folder / "few")), folder) if each["numInputRows"])
+    cpu, clock = processor_time(os.getpid()) - before, time.perf_counter() - begun
+    print(
+        f"{'a micro-batch of one packet':52} {cpu / batches:8.2f} CPU-s {clock / batches:8.2f} s of the clock",
+        flush=True,
+    )
+
+
+def following(spark: "SparkSession", folder: Path, rate: int, seconds: int) -> None:
+    """Logs that grow all the time, and a stream without a sink with a trigger each second."""
+    logs = folder / "growing"
+    write_logs(logs, PACKET)
+    stream = spark.readStream.format("ordercast-log").schema("position long, payload binary").load(str(logs))
+    query = (
+        stream.writeStream.format("noop")
+        .option("checkpointLocation", str(folder / "following"))
+        .trigger(processingTime="1 second")
+        .start()
+    )
+    while query.lastProgress is None:
+        time.sleep(0.1)
+    command = [sys.executable, "-c", _WRITER, str(logs), *map(str, (rate, seconds, SIZE, PACKET))]
+    before, batches = processor_time(os.getpid()), set()
+    writer = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)  # noqa: S603
+    while writer.poll() is None:
+        time.sleep(0.2)
+        batches.add(query.lastProgress.batchId)
+    assert writer.stdout is not None
+    sent, writing = writer.stdout.read().split()
+    ended = time.monotonic()
+    query.processAllAvailable()
+    late = time.monotonic() - ended
+    cpu = processor_time(os.getpid()) - before - float(writing)
+    query.stop()
+    rows = int(sent)
+    print(
+        f"following {rate:,} messages/s for {seconds} s: {rows:,} rows, {cpu / rows * 1e6:.2f} CPU-s a million rows, "
+        f"{len(batches)} batches, all read {late:.1f} s after the last one; writing took {float(writing):.1f} CPU-s"
+    )
+
+
+def main() -> None:
+    """Prints a line for each figure."""
+    parser = parser_for(__doc__ or "", "ten minutes")
+    parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()), help="on the disk in question")
+    parser.add_argument("--rows", type=int, default=5_000_000, help="messages of 64 bytes")
+    parser.add_argument("--rate", type=int, default=300_000, help="messages a second that are followed")
+    parser.add_argument("--seconds", type=int, default=30, help="for so long")
+    asked = parser.parse_args()
+    here = f"Python {platform.python_version()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}"
+    print(f"{here}, {asked.rows:,} times {SIZE} bytes")
+    folder = Path(tempfile.mkdtemp(prefix="log-stream-", dir=asked.folder))
+    try:
+        with session("local[2]") as spark:
+            register(spark)
+            tables_and_streams(spark, folder, asked.rows)
+            small_batches(spark, folder)
+            following(spark, folder, asked.rate, asked.seconds)
+    finally:
+        shutil.rmtree(folder)
+    print(f"load at the end {os.getloadavg()[0]:.1f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Machines that break one promise each and keep all others, and who notices them."""

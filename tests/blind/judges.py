@@ -1,0 +1,89 @@
+"""Who judges machines: search, audit, swarm and soak, each by its usual means."""
+
+from collections.abc import Callable, Iterator
+from unittest.mock import patch
+
+import msgspec
+
+from ordercast.audit.verdict import Verdict
+from ordercast.explorer.explore import explore
+from ordercast.explorer.scenarios import default_scripts, scenario
+from ordercast.model.config import GroupConfig, Rules
+from ordercast.model.faults import Loss
+from ordercast.model.runs import RunConfig, TraceDetail, Workload
+from ordercast.pipeline.soak.worker import soak_one
+from ordercast.protocols.registry import machine_class
+from ordercast.simulator import machines
+from ordercast.swarm.draw import draw_config
+from ordercast.swarm.run_audit import attempt, audit_rows, failures_of
+from tests.blind.machines import AUDIT, BY_PRIORITY, SEARCH, SOAK, SWARM, BlindMachine
+from tests.protocols.prito.test_prito_bound import stream
+
+DRAWS = 40
+"""Runs that swarm and soak may draw."""
+
+
+def by_search(blind: BlindMachine, protocol: str) -> str:
+    """The broken promise that a search of the default scripts finds; empty if none."""
+    how = {"losses": 0, "firings": 0, "nodes": 2, **dict(blind.how)}
+    nodes = int(how.pop("nodes"))
+    lines = default_scripts(protocol, nodes)
+    lines[0] = lines[0] or "c"
+    report = explore(scenario(protocol, lines, machine=blind.of(protocol), **how), max_states=200_000)
+    return report.counterexample.sentence if report.counterexample is not None else ""
+
+
+def by_audit(blind: BlindMachine, protocol: str) -> str:
+    """The property of the service that one simulated run violates, by its trace alone; empty if none."""
+    config = _run(protocol)
+    verdict: Verdict = audit_rows(config, attempt(config, blind.of(protocol)).rows)
+    broken = [name for name, finding in verdict.findings.items() if finding.violations]
+    return ", ".join(broken)
+
+
+def _run(protocol: str) -> RunConfig:
+    channel = machine_class(protocol, Rules.SOUND).needs
+    run = RunConfig(
+        protocol=protocol,
+        group=GroupConfig(nodes=4),
+        workload=Workload(messages=30, priorities=3 if protocol in {"prito", "prio"} else 1),
+        faults=(Loss(rate=0.05),),
+        seed=5,
+    )
+    network = msgspec.structs.replace(run.network, channel=channel)
+    return msgspec.structs.replace(run, network=network).with_default_timeouts()
+
+
+def _draws(protocol: str) -> Iterator[tuple[str, RunConfig]]:
+    """Random runs; and with priorities a stream of urgent messages, in which others starve if runs do not end."""
+    if protocol in BY_PRIORITY:
+        yield "stream", msgspec.structs.replace(stream(messages=200), protocol=protocol, record=TraceDetail.ALL)
+    for number in range(DRAWS):
+        yield f"run {number}", draw_config(number, protocol=protocol, most_nodes=4, receipts=150)
+
+
+def by_swarm(blind: BlindMachine, protocol: str) -> str:
+    """The first failure of random runs; empty if none fails."""
+    for name, config in _draws(protocol):
+        failures = failures_of(config, blind.of(protocol))
+        if failures:
+            return f"{failures[0].kind} ({name})"
+    return ""
+
+
+def by_soak(blind: BlindMachine, protocol: str) -> str:
+    """The first failure that a task of a soak finds; empty if none."""
+    with patch.object(machines, "machine_class", lambda *_: blind.of(protocol)):
+        for name, config in _draws(protocol):
+            found = soak_one(config, time_limit=4)
+            if found.failures:
+                return f"{found.failures[0][0]} ({name})"
+    return ""
+
+
+JUDGES: dict[str, Callable[[BlindMachine, str], str]] = {
+    SEARCH: by_search,
+    AUDIT: by_audit,
+    SWARM: by_swarm,
+    SOAK: by_soak,
+}

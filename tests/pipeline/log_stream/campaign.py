@@ -1,0 +1,259 @@
+"""A live group, queries over its logs and a second group that they write to, all of which are killed at random.
+
+What must hold in the end: the rows of every query are the messages of the group, each position once.
+"""
+
+import json
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from ordercast.gateway import batches_in
+from ordercast.log import check, read
+from tests.live.ports import free_group
+from tests.pipeline.sparks import environment, free_port
+
+NAMES = ("A", "B", "C")
+_MEMBER = """
+import asyncio, signal, sys
+import ordercast
+
+async def main(group, name, folder, contacts, pause):
+    where = {"contacts": "local"} if contacts else {"members": ["A", "B", "C"]}
+    settings = {} if contacts else {"settings": ordercast.Settings(order="total", failure_timeout=2.0)}
+    stop = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
+    group = await ordercast.join(group, name=name, log=folder, timeout=120, **where, **settings)
+    async def send():
+        number = 0
+        while pause:
+            await group.send(b"%s.%d.%d" % (name.encode(), group.starts_at, number))
+            number += 1
+            await asyncio.sleep(pause)
+    async def read():
+        async for _ in group.batches():
+            pass
+    tasks = [asyncio.ensure_future(each()) for each in (send, read)]
+    print("in", flush=True)
+    await stop.wait()
+    for task in tasks:
+        task.cancel()
+    await group.leave(20)
+
+asyncio.run(main(sys.argv[1], sys.argv[2], sys.argv[3], sys.argv[4] == "joins", float(sys.argv[5])))
+"""
+_QUERIES = """
+import json, sqlite3, sys
+from pathlib import Path
+from pyspark import InheritableThread
+from ordercast.pipeline import register
+from ordercast.pipeline.session import session
+
+root, gateways, once = Path(sys.argv[1]), sys.argv[2], sys.argv[3] == "once"
+
+def into_table(batch, number):
+    rows = [(row.position, row.sender, bytes(row.payload)) for row in batch.collect()]
+    with sqlite3.connect(root / "table.db") as table:
+        table.execute("CREATE TABLE IF NOT EXISTS messages (position INTEGER, sender TEXT, payload BLOB)")
+        table.execute("CREATE TABLE IF NOT EXISTS batches (number INTEGER PRIMARY KEY)")
+        if table.execute("INSERT OR IGNORE INTO batches VALUES (?)", (number,)).rowcount:
+            table.executemany("INSERT INTO messages VALUES (?, ?, ?)", rows)
+
+with session("local[2]") as spark:
+    register(spark)
+    source = spark.readStream.format("ordercast-log").option("startingOffsets", "earliest")
+    messages = source.option("maxOffsetsPerTrigger", 20000).option("memberTimeout", 300).load(str(root / "logs"))
+    text = messages.selectExpr("to_json(struct(position, sender, string(payload) AS payload)) AS payload")
+    sinks = {
+        "parquet": messages.writeStream.format("parquet").option("path", str(root / "rows")),
+        "table": messages.writeStream.foreachBatch(into_table),
+        "group": text.writeStream.format("ordercast").option("gateway", gateways).option("gatewayTimeout", 300),
+    }
+    trigger = {"availableNow": True} if once else {"processingTime": "1 second"}
+    queries = {
+        name: sink.option("checkpointLocation", str(root / "checkpoints" / name)).trigger(**trigger).start()
+        for name, sink in sinks.items()
+    }
+    print("runs", flush=True)
+    for name, query in queries.items():
+        query.awaitTermination()
+    if once:
+        rows = spark.read.parquet(str(root / "rows")).orderBy("position").collect()
+        with open(root / "parquet.json", "w") as file:
+            json.dump([(row.position, row.sender, bytes(row.payload).decode()) for row in rows], file)
+"""
+Messages = list[tuple[int, str, str]]
+
+
+class Campaign:
+    """All processes, each started again after whatever happened to it."""
+
+    def __init__(self, root: Path, seed: int, pause: float) -> None:
+        """`pause`: seconds between two messages of a member."""
+        self._root, self._chance, self._pause = root, random.Random(seed), pause
+        self._groups = free_group("source", (*NAMES, "D")), free_group("results", (*NAMES, "D"))
+        self._ports = free_port(), free_port()
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self.counts = dict.fromkeys(("queries", "member", "gateway", "joined", "left"), 0)
+        """What has happened."""
+        self._begun = 0
+        self._log = (root / "processes.log").open("ab")
+
+    # --- processes ---
+
+    def _start(self, name: str, *command: str) -> None:
+        self._processes[name] = subprocess.Popen(  # noqa: S603
+            [sys.executable, *command], stdout=self._log, stderr=self._log, start_new_session=True, env=environment()
+        )
+
+    def _kill(self, name: str) -> None:
+        """It and its children, at once: all are in a session of their own."""
+        process = self._processes.pop(name)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+    def member(self, name: str, *, joins: bool = False) -> None:
+        """One that sends."""
+        how = "joins" if joins else "opens"
+        self._start(name, "-c", _MEMBER, self._groups[0], name, str(self._root / "logs" / name), how, str(self._pause))
+
+    def gateway(self, number: int) -> None:
+        """One of two, in the other group, beside a member that only reads."""
+        name = "AB"[number]
+        place = ["--name", name, "--members", "A,B,C", "--log", str(self._root / "results" / name), "--timeout", "120"]
+        listen = ["--listen", str(self._ports[number])]
+        self._start(f"gateway{number}", "-m", "ordercast", "gateway", self._groups[1], *place, *listen)
+
+    def queries(self, how: str = "on") -> None:
+        """Three of them, in one Spark."""
+        self._begun = self._batches()
+        gateways = ",".join(f"http://127.0.0.1:{port}" for port in self._ports)
+        self._start("queries", "-c", _QUERIES, str(self._root), gateways, how)
+
+    def begin(self) -> None:
+        """Everything."""
+        for name in NAMES:
+            self.member(name)
+        for number in (0, 1):
+            self.gateway(number)
+        results = self._root / "results" / "C"
+        self._start("reader", "-m", "ordercast", "gateway", self._groups[1], *self._reader(results))
+        self.queries()
+
+    def _reader(self, folder: Path) -> list[str]:
+        return ["--name", "C", "--members", "A,B,C", "--log", str(folder), "--listen", "0", "--timeout", "120"]
+
+    def _batches(self) -> int:
+        """So many were begun by all queries."""
+        return sum(1 for each in self._root.glob("checkpoints/*/offsets/*") if each.name.isdecimal())
+
+    # --- what happens ---
+
+    def happen(self) -> None:
+        """One thing."""
+        kind = self._chance.choice(["queries", "queries", "member", "member", "gateway", "joins or leaves"])
+        if kind == "queries":
+            if self._batches() == self._begun:
+                return  # Spark is starting, which takes long on a busy machine
+            self._kill("queries")
+            self.queries()
+        elif kind == "member":
+            name = self._chance.choice(NAMES)
+            self._kill(name)
+            time.sleep(self._chance.uniform(0, 4))
+            self.member(name)
+        elif kind == "gateway":
+            number = self._chance.randrange(2)
+            self._kill(f"gateway{number}")
+            time.sleep(self._chance.uniform(0, 4))
+            self.gateway(number)
+        elif "D" in self._processes:
+            self._end("D")
+            kind = "left"
+        else:
+            self.member("D", joins=True)
+            kind = "joined"
+        self.counts[kind] += 1
+
+    def run(self, seconds: float, pause: Callable[[random.Random], float]) -> None:
+        """For so long; then all members leave, and the queries come to the end."""
+        self.begin()
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            time.sleep(pause(self._chance))
+            for name in [name for name, each in self._processes.items() if each.poll() is not None]:
+                self._again(name)
+            self.happen()
+        time.sleep(10)  # members that were just started
+        for name in [name for name in (*NAMES, "D") if name in self._processes]:
+            self._end(name)
+        for left in (2, 1, 0):  # on a busy machine Spark's own workers may not start in time
+            self._kill("queries")
+            self.queries("once")
+            if self._processes["queries"].wait(900) == 0:
+                return
+            assert left, (self._root / "processes.log").read_text(errors="replace")[-5000:]
+
+    def _again(self, name: str) -> None:
+        """A process that has ended by itself: a query, or a member that was left out."""
+        self._processes.pop(name)
+        if name == "queries":
+            self.queries()
+        elif name.startswith("gateway"):
+            self.gateway(int(name[-1]))
+        elif name in NAMES:
+            self.member(name)
+
+    def _end(self, name: str) -> None:
+        process = self._processes.pop(name)
+        process.terminate()
+        try:
+            process.wait(60)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+    def stop(self) -> None:
+        """Nothing is left."""
+        for name in list(self._processes):
+            self._kill(name)
+        self._log.close()
+
+    # --- what must hold ---
+
+    def order(self) -> Messages:
+        """That of the group, by the longest of its logs; the others have its beginning."""
+        logs = [[(one.position, one.sender, one.payload.decode()) for one in read(each)] for each in self._logs()]
+        longest = max(logs, key=lambda each: each[-1][0] if each else 0)
+        by_position = {one[0]: one for one in longest}
+        for log in logs:
+            assert all(by_position.get(one[0], one) == one for one in log)
+        assert not any(check(each).damage for each in self._logs())
+        return longest
+
+    def _logs(self) -> list[Path]:
+        return [each for each in (self._root / "logs").iterdir() if each.is_dir()]
+
+    def found(self) -> dict[str, Messages]:
+        """What each query has written, in the order of positions, and of the group in its own."""
+        with sqlite3.connect(self._root / "table.db") as table:
+            rows = table.execute("SELECT position, sender, payload FROM messages ORDER BY position").fetchall()
+        parquet = json.loads((self._root / "parquet.json").read_text())
+        results = [max(batches_of(self._root / "results" / name) for name in NAMES)]
+        return {
+            "parquet": [(position, sender, payload) for position, sender, payload in parquet],
+            "table": [(position, sender, payload.decode()) for position, sender, payload in rows],
+            "group": results[0],
+        }
+
+
+def batches_of(folder: Path) -> Messages:
+    """The rows of all batches in a log."""
+    rows = [json.loads(row) for batch in batches_in(folder) for row in batch.rows]
+    return [(row["position"], row["sender"], row["payload"]) for row in rows]

@@ -1,0 +1,30 @@
+"""Every position once: in Parquet files, in a table with transactions, and in another group; whatever is killed.
+
+Spark is started by `tests.pipeline.sparks`, so that these tests share a worker with all others that need it.
+"""
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.pipeline.log_stream.campaign import Campaign
+
+SECONDS = float(os.environ.get("SOAK_SECONDS", "600"))
+
+
+@pytest.mark.soak
+@pytest.mark.cluster
+def test_every_position_arrives_once_whatever_is_killed(tmp_path: Path) -> None:
+    seed = int(time.time())
+    campaign = Campaign(tmp_path, seed, pause=0.005)
+    try:
+        campaign.run(SECONDS, lambda chance: chance.uniform(5, 40))
+    finally:
+        campaign.stop()
+    order = campaign.order()
+    assert [position for position, _, _ in order] == list(range(len(order)))
+    print(f"seed {seed}: {len(order)} messages; {campaign.counts}")  # noqa: T201 (`make soak` shows it)
+    for name, rows in campaign.found().items():
+        assert rows == order, f"seed {seed}: {name} has {len(rows)} rows of {len(order)}"

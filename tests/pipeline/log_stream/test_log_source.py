@@ -1,0 +1,133 @@
+"""The format in Spark: tables and streams, restarts and lost members, decoded values, and errors that stop a query."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, Row, SparkSession
+
+from ordercast.log.format import Packet
+from ordercast.pipeline import register
+from tests.pipeline.log_stream.member_logs import MEMBERS, in_log, packet, write_log, write_logs
+
+FORMAT = "ordercast-log"
+
+
+def table(spark: SparkSession, root: Path, **options: Any) -> DataFrame:
+    register(spark)
+    return spark.read.format(FORMAT).options(**options).load(str(root))
+
+
+def run_once(spark: SparkSession, root: Path, out: Path, **options: Any) -> list[dict[str, Any]]:
+    """All that is there now, into a folder of Parquet files; the progress of each batch."""
+    register(spark)
+    stream = spark.readStream.format(FORMAT).options(startingOffsets="earliest", **options).load(str(root))
+    query = (
+        stream.drop("destinations")
+        .writeStream.format("parquet")
+        .option("path", str(out / "rows"))
+        .option("checkpointLocation", str(out / "checkpoint"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    return [json.loads(each.json) for each in query.recentProgress]
+
+
+def rows_in(spark: SparkSession, out: Path) -> list[tuple[Any, ...]]:
+    rows = spark.read.parquet(str(out / "rows")).orderBy("position").collect()
+    return [(row.position, row.sender, row.view, bytes(row.payload)) for row in rows]
+
+
+def test_a_table_has_all_columns(spark: SparkSession, tmp_path: Path) -> None:
+    write_logs(tmp_path, [packet(number) for number in range(20)])
+    rows = table(spark, tmp_path, startingOffsets=7, endingOffsets=50, minPartitions=3).collect()
+    assert [(row.position, row.sender, row.view, bytes(row.payload)) for row in rows] == in_log(tmp_path / "A")[7:50]
+    assert rows[0] == Row(
+        position=7, sender="C", destinations=list(MEMBERS), priority=2, view=1, payload=bytearray(b"2.1..")
+    )
+    chosen = spark.read.format(FORMAT).schema("payload binary, position long").load(str(tmp_path)).take(1)
+    assert chosen == [Row(payload=bytearray(b"0.0"), position=0)]
+
+
+def test_a_stream_goes_on_where_it_was_after_members_were_lost(spark: SparkSession, tmp_path: Path) -> None:
+    """Each position once, in batches that are cut between packets."""
+    root, out = tmp_path / "logs", tmp_path / "out"
+    write_logs(root, [packet(number) for number in range(20)])
+    members = ",".join(str(root / name) for name in MEMBERS)
+    register(spark)
+    progress = run_once(spark, Path(members), out, maxOffsetsPerTrigger=25)
+    assert [each["numInputRows"] for each in progress if each["numInputRows"]] == [24, 24, 12]
+    last = progress[-1]["sources"][0]
+    assert last["endOffset"]["next"] == last["latestOffset"]["next"] == 60
+    (root / "A").rename(root / "gone")
+    write_logs(root, [packet(number) for number in range(20, 40)], "B", "C")
+    run_once(spark, Path(members), out)
+    assert rows_in(spark, out) == in_log(root / "B")
+
+
+def test_messages_are_decoded(spark: SparkSession, tmp_path: Path) -> None:
+    texts = [
+        json.dumps({"id": number, "tags": ["a"] * number, "at": {"x": number / 2}}).encode() for number in range(4)
+    ]
+    write_log(tmp_path / "json", [Packet(0, 0, [len(each) for each in texts], b"".join(texts))])
+    schema = "id long, tags array<string>, at struct<x: double>, missing string"
+    found = table(spark, tmp_path / "json", value="json", valueSchema=schema).select("position", "value.*").collect()
+    assert found[3] == Row(position=3, id=3, tags=["a", "a", "a"], at=Row(x=1.5), missing=None)
+    packed = [msgspec.msgpack.encode({"id": number}) for number in range(3)]
+    write_log(tmp_path / "packed", [Packet(0, 0, [len(each) for each in packed], b"".join(packed))])
+    values = table(spark, tmp_path / "packed", value="msgpack", valueSchema="id int").select("value.id").collect()
+    assert [row.id for row in values] == [0, 1, 2]
+    text = table(spark, tmp_path / "json", value="utf8").select("value").first()
+    assert text is not None
+    assert text.value == texts[0].decode()
+
+
+def test_what_does_not_decode_stops_the_query_and_is_named(spark: SparkSession, tmp_path: Path) -> None:
+    texts = [b'{"id": 1}', b'{"id": 2}', b'{"id": "three"}', b"\xff"]
+    write_log(tmp_path / "A", [Packet(0, 0, [len(each) for each in texts], b"".join(texts))])
+    options = {"value": "json", "valueSchema": "id long"}
+    with pytest.raises(PySparkException, match=r"the message at position 2 is no json of the type struct<id: int64>"):
+        table(spark, tmp_path / "A", **options).collect()
+    with pytest.raises(PySparkException, match=r"the message at position 3 is no utf8 .* begins with b'\\xff'"):
+        table(spark, tmp_path / "A", value="utf8").collect()
+    found = table(spark, tmp_path / "A", undecodable="null", **options).select("value.id").collect()
+    assert [row.id for row in found] == [1, 2, None, None]
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"startingOffsets": 99}, "position 99 is beyond the end of the order, which is 6"),
+        ({"startingOffsets": 5, "endingOffsets": 2}, "startingOffsets is position 5, above endingOffsets, which is 2"),
+        ({"value": "json", "valueSchema": "id lng"}, "is to be followed or replaced by a type"),
+        ({"group": "bills"}, "is a log of the group 'orders', not of 'bills'"),
+    ],
+)
+def test_a_table_that_cannot_be_read_says_why(
+    spark: SparkSession, tmp_path: Path, options: dict[str, Any], told: str
+) -> None:
+    write_logs(tmp_path, [packet(number) for number in range(2)])
+    with pytest.raises(PySparkException, match=told):
+        table(spark, tmp_path, **options).collect()
+
+
+def test_a_column_that_messages_do_not_have(spark: SparkSession, tmp_path: Path) -> None:
+    write_logs(tmp_path, [packet(0)])
+    register(spark)
+    with pytest.raises(PySparkException, match="no column time timestamp; it has: position bigint, sender string"):
+        spark.read.format(FORMAT).schema("time timestamp").load(str(tmp_path)).collect()
+
+
+def test_a_stream_over_other_logs_stops(spark: SparkSession, tmp_path: Path) -> None:
+    packets = [packet(number) for number in range(10)]
+    write_logs(tmp_path / "logs", packets)
+    run_once(spark, tmp_path / "logs", tmp_path / "out")
+    (tmp_path / "logs").rename(tmp_path / "old")
+    write_logs(tmp_path / "logs", [packets[0], *reversed(packets), *packets])
+    with pytest.raises(PySparkException, match="another order than what this query has read before"):
+        run_once(spark, tmp_path / "logs", tmp_path / "out")
+    assert len(rows_in(spark, tmp_path / "out")) == 30
