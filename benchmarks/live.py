@@ -64,7 +64,7 @@ def ordercast(name: str, *options: str) -> Contestant:
 OURS = [
     ordercast("ordercast sequenced"),
     ordercast("ordercast sequenced, uvloop", "--uvloop"),
-    ordercast("ordercast sequenced, sealed", "--sealed"),
+    ordercast("ordercast sequenced, no key", "--insecure"),
     ordercast("ordercast sequenced, MTU 1500", "--mtu", "1400"),
     ordercast("ordercast total", "--order", "total"),
     ordercast("ordercast priority", "--order", "priority"),

@@ -3,6 +3,8 @@
 And what it costs a live group, beside the same group without: processor time of a message and member, three members in
 one process, in turns.
 
+With `--peers` it is beside NATS JetStream, Redis Streams and PySyncObj, as far as they are installed.
+
 Each figure is of one process and a real disk, and all but the recovery depend on that disk; nothing here is a test. Run
 it on a quiet machine, with a folder on the disk in question:
 
@@ -21,6 +23,7 @@ import time
 from pathlib import Path
 
 from command_line import parser_for
+from durable_peers import durable_logs
 
 import ordercast
 from ordercast.log import Log, check, read_batches
@@ -217,12 +220,17 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()), help="on the disk to be measured")
     parser.add_argument("--megabytes", type=int, default=1024, help="size of the log that is recovered and checked")
     parser.add_argument("--messages", type=int, default=90_000, help="that a live group sends, of 100 bytes")
+    parser.add_argument("--peers", action="store_true", help="measure others, too, and nothing else")
     asked = parser.parse_args()
     load = os.getloadavg()[0]
     print(f"Python {platform.python_version()}, {os.cpu_count()} cores, load {load:.1f}, folder {asked.folder}")
     place = Path(tempfile.mkdtemp(prefix="ordercast-log-", dir=asked.folder))
     try:
         print(f"the disk: 4 KiB appended and synced, p50 {sync_milliseconds(place):.1f} ms")
+        if asked.peers:
+            print(lone(place / "lone", 100, 100), lone(place / "lone-1024", 1024, 100), sep="\n")
+            print(*durable_logs(place), sep="\n")
+            return
         for size, megabytes in ((100, 64), (1024, 256)):
             print(saturated(place / f"saturated-{size}", size, megabytes))
         for size in (100, 1024):

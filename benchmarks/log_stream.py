@@ -26,6 +26,10 @@ from command_line import parser_for
 
 from ordercast.log import Log
 from ordercast.pipeline import register
+from ordercast.pipeline.log_stream.columns import MESSAGES, batch_of, chosen
+from ordercast.pipeline.log_stream.options import options_of
+from ordercast.pipeline.log_stream.planning import LogPlanner
+from ordercast.pipeline.log_stream.reading import rows_of
 from ordercast.pipeline.session import session
 
 if TYPE_CHECKING:
@@ -56,15 +60,15 @@ print(sent, time.process_time())
 """
 
 
-def write_logs(folder: Path, rows: int) -> None:
-    """The same order in the logs of three members."""
-    lengths = (SIZE,) * PACKET
-    for name in MEMBERS:
+def write_logs(folder: Path, rows: int, packet: int = PACKET, names: tuple[str, ...] = MEMBERS) -> None:
+    """The same order in the logs of these members."""
+    lengths = (SIZE,) * packet
+    for name in names:
         chance = random.Random(1)
         with Log(folder / name, "orders") as log:
             log.view(0, MEMBERS)
             while log.next < rows:
-                log.append(log.next // PACKET % 3, log.next, lengths, chance.randbytes(SIZE * PACKET))
+                log.append(log.next // packet % 3, log.next, lengths, chance.randbytes(SIZE * packet))
                 while log.waiting > OUTSTANDING:
                     time.sleep(0.001)
 
@@ -99,6 +103,24 @@ def measured(what: str, rows: int, run: Callable[[], object], times: int = 3) ->
         found.append((processor_time(os.getpid()) - before, time.perf_counter() - begun))
     cpu, clock = min(found)
     print(f"{what:52} {cpu / rows * 1e6:8.2f} CPU-s a million rows {rows / clock:12,.0f} rows/s", flush=True)
+
+
+def reading(folder: Path, rows: int) -> None:
+    """What tasks do, without Spark: read, verify, make Arrow batches."""
+    for packet, columns in ((PACKET, ("position", "payload")), (PACKET, MESSAGES.names), (10, MESSAGES.names)):
+        place = folder / f"of{packet}"
+        count = rows if packet == PACKET else rows // 10
+        if not place.exists():
+            write_logs(place, count, packet, ("A",))
+        found = []
+        for _ in range(3):
+            begun = time.process_time()
+            planner = LogPlanner(options_of({"path": str(place)}))
+            parts = planner.parts(planner.boundary("earliest"), planner.boundary("latest"))
+            made = sum(batch_of(each, chosen(columns), None).num_rows for part in parts for each in rows_of(part))
+            found.append((time.process_time() - begun) / made * 1e6)
+        what = f"reading alone, {len(columns)} columns, {packet} in a packet"
+        print(f"{what:52} {min(found):8.3f} CPU-s a million rows", flush=True)
 
 
 def counted(frame: "DataFrame") -> None:
@@ -200,11 +222,15 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=5_000_000, help="messages of 64 bytes")
     parser.add_argument("--rate", type=int, default=300_000, help="messages a second that are followed")
     parser.add_argument("--seconds", type=int, default=30, help="for so long")
+    parser.add_argument("--reading-only", action="store_true", help="what tasks do, without Spark")
     asked = parser.parse_args()
     here = f"Python {platform.python_version()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}"
     print(f"{here}, {asked.rows:,} times {SIZE} bytes")
     folder = Path(tempfile.mkdtemp(prefix="log-stream-", dir=asked.folder))
     try:
+        reading(folder, asked.rows)
+        if asked.reading_only:
+            return
         with session("local[2]") as spark:
             register(spark)
             tables_and_streams(spark, folder, asked.rows)

@@ -2,11 +2,13 @@
 
     python benchmarks/replicated.py                       three members; the first one calls
     python benchmarks/replicated.py --peer-python PYTHON  beside ReplDict of pysyncobj, which that Python has
+    python benchmarks/replicated.py --redis               beside Redis with two replicas: the program redis-server
 
 Commands are `Dict.put` of 100 bytes: without waiting for each (until the last one is applied), by 64 tasks that await
-each, and by one. Reads: what the member has, and linearizable ones by 64 tasks. Rates are those of the caller,
-processor time is that of all three processes for each command or read. The load of the machine is printed: others that
-work on it take their share.
+each, and by one. Reads: what the member has, and linearizable ones by 64 tasks. Rates are those of the caller, the best
+of `--runs`; processor time, in microseconds for each command or read, that of the caller and of both others together.
+`allows` is the rate at which two processors would be busy, or the caller's one: what this machine could do if nobody
+else worked on it. The load is printed: on a machine that others work on, rates are those of what they leave.
 """
 
 import argparse
@@ -16,19 +18,20 @@ import multiprocessing
 import os
 import secrets
 import subprocess
+import sys
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from multiprocessing.queues import Queue
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ordercast.replicated import Dict, Members, join
 
 NAMES = ("A", "B", "C")
 VALUE = "v" * 80
 AT_ONCE = 200
-PEER = Path(__file__).parent / "peers" / "pysyncobj_dict.py"
+PEERS = Path(__file__).parent / "peers"
 Mode = Callable[[Dict[str], Members, float], Awaitable[int]]
 
 
@@ -121,27 +124,39 @@ def process(name: str, group: str, mode: str, seconds: float, found: "Queue[tupl
         found.put(runner.run(member(name, group, mode, seconds)))
 
 
-def measure(mode: str, seconds: float) -> tuple[float, float]:
-    """Calls a second, and microseconds of processor time of all for each."""
+class Measured(NamedTuple):
+    """What is known of a mode."""
+
+    rate: float
+    caller: float
+    others: float
+
+    @property
+    def allows(self) -> float:
+        """Calls a second on two processors of which nobody else uses any."""
+        return 1e6 / max(self.caller, (self.caller + self.others) / 2)
+
+
+def measure(mode: str, seconds: float) -> Measured:
+    """Calls a second, and microseconds of processor time for each."""
     context = multiprocessing.get_context("spawn")
     found: Queue[tuple[float, float, int]] = context.Queue()
     group = f"bench-{secrets.token_hex(4)}"
     processes = [context.Process(target=process, args=(name, group, mode, seconds, found)) for name in NAMES]
     for each in processes:
         each.start()
-    results = [found.get(timeout=60 + 10 * seconds) for _ in NAMES]
+    caller, *others = sorted((found.get(timeout=60 + 10 * seconds) for _ in NAMES), reverse=True)
     for each in processes:
         each.join(30)
-    calls = sum(count for _, _, count in results)
-    return max(rate for rate, _, _ in results), 1e6 * sum(used for _, used, _ in results) / max(1, calls)
+    rate, used, calls = caller
+    return Measured(rate, 1e6 * used / calls, 1e6 * sum(each[1] for each in others) / calls)
 
 
-def peer(python: str, seconds: float) -> dict[str, float]:
-    """The figures of pysyncobj, or nothing."""
-    line = [python, str(PEER), "--seconds", str(seconds)]
-    done = subprocess.run(line, capture_output=True, text=True, check=False)  # noqa: S603 (our own)
+def peer(line: list[str], seconds: float) -> dict[str, float]:
+    """The figures of another program, or nothing."""
+    done = subprocess.run([*line, "--seconds", str(seconds)], capture_output=True, text=True, check=False)  # noqa: S603
     if done.returncode:
-        print(f"pysyncobj was not measured: {done.stderr.strip().splitlines()[-1:]}")
+        print(f"{line[-1]} was not measured: {done.stderr.strip().splitlines()[-1:]}")
         return {}
     found: dict[str, float] = json.loads(done.stdout)
     return found
@@ -152,15 +167,32 @@ def main() -> None:
     description: Any = __doc__
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=3.0, help="of each measurement")
+    parser.add_argument("--runs", type=int, default=3, help="of each measurement, ours and those of peers")
     parser.add_argument("--only", choices=list(MODES), help="one of them")
     parser.add_argument("--peer-python", help="a Python that has pysyncobj")
+    parser.add_argument("--redis", action="store_true", help="measure redis-server, too")
     asked = parser.parse_args()
-    others = peer(asked.peer_python, asked.seconds) if asked.peer_python else {}
-    print(f"{'':18}{'a second':>12}{'µs of processor':>18}{'pysyncobj':>12}    load {os.getloadavg()[0]:.1f}")
-    for mode in [asked.only] if asked.only else MODES:
-        rate, used = measure(mode, asked.seconds)
-        other = f"{others[mode]:12,.0f}" if mode in others else f"{'–':>12}"
-        print(f"{mode:18}{rate:12,.0f}{used:18.1f}{other}    load {os.getloadavg()[0]:.1f}", flush=True)
+    lines = {"pysyncobj": [asked.peer_python, str(PEERS / "pysyncobj_dict.py")]} if asked.peer_python else {}
+    if asked.redis:
+        lines["redis"] = [sys.executable, str(PEERS / "redis_dict.py")]
+    modes = [asked.only] if asked.only else list(MODES)
+    ours = {mode: list[Measured]() for mode in modes}
+    others = {name: dict.fromkeys(modes, 0.0) for name in lines}
+    for _ in range(asked.runs):  # alternating, so that all have the same share of good and bad moments
+        for name, line in lines.items():
+            for mode, rate in peer(line, asked.seconds).items():
+                others[name][mode] = max(others[name].get(mode, 0.0), rate)
+        for mode in modes:
+            ours[mode].append(measure(mode, asked.seconds))
+    print(
+        f"{'':16}{'a second':>11}{'caller':>9}{'others':>9}{'allows':>11}" + "".join(f"{name:>12}" for name in others)
+    )
+    for mode in modes:
+        rate = max(each.rate for each in ours[mode])
+        least = min(ours[mode], key=lambda each: each.caller + each.others)
+        print(f"{mode:16}{rate:11,.0f}{least.caller:9.2f}{least.others:9.2f}{least.allows:11,.0f}", end="")
+        print("".join(f"{found[mode]:12,.0f}" if found[mode] else f"{'–':>12}" for found in others.values()))
+    print(f"load {os.getloadavg()[0]:.1f}, Python {sys.version.split()[0]}, {os.cpu_count()} processors")
 
 
 if __name__ == "__main__":

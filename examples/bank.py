@@ -1,10 +1,12 @@
 """Transfers between accounts that live on different members, in one order and without locks.
 
-    python examples/bank.py              three members in one process
-    python examples/bank.py A            in three terminals, as A, B and C: kill A, and start it again
+    python examples/bank.py                   three members in one process
+    python examples/bank.py A                 in three terminals, as A, B and C: kill A, and start it again
+    python examples/bank.py --record traces   the first again; `ordercast audit traces/*` judges what it recorded
 
 Ann's account lives at A and B, Bob's at B and C. A transfer is one message to all three: B, which has both, never sees
-money that has left one account and not reached the other.
+money that has left one account and not reached the other. Visits to one account go to its holders alone. The audit
+proves that all messages have one order at the members that they have in common.
 """
 
 import asyncio
@@ -18,16 +20,18 @@ SETTINGS = Settings(order="total", failure_timeout=1.0)
 ON = {"ann": {"A", "B"}, "bob": {"B", "C"}}
 
 
-async def branch(name: str, group: str = "bank", *, transfers: int = 1_000_000) -> tuple[int, int]:
+async def branch(
+    name: str, group: str = "bank", *, transfers: int = 1_000_000, record: str | None = None
+) -> tuple[int, int]:
     """Transfers 1 from Ann to Bob, again and again; the balances that this member has."""
     ann, bob = Counter(), Counter()
     accounts = {"ann": ann, "bob": bob}
-    async with join(group, accounts, on=ON, members=MEMBERS, name=name, settings=SETTINGS) as members:
+    async with join(group, accounts, on=ON, members=MEMBERS, name=name, settings=SETTINGS, record=record) as members:
         print(f"{name} begins with {ann.value()} and {bob.value()}", flush=True)
         for _ in range(transfers):
             with members.together():
                 withdrawn, paid = ann.add(-1), bob.add(1)
-            await asyncio.gather(withdrawn, paid)
+            await asyncio.gather(withdrawn, paid, ann.add(0), bob.add(0))  # the last two are visits
             if name == "B":
                 print(f"{ann.value()} and {bob.value()} are {ann.value() + bob.value()}", flush=True)
             await asyncio.sleep(0.01)
@@ -36,11 +40,15 @@ async def branch(name: str, group: str = "bank", *, transfers: int = 1_000_000) 
     return ann.value(), bob.value()
 
 
-async def main() -> None:
+async def main(record: str | None = None) -> None:
     """Ten transfers of each member."""
-    found = await asyncio.gather(*(branch(name, transfers=10) for name in MEMBERS))
+    traces = {name: f"{record}/{name}" if record else None for name in MEMBERS}
+    found = await asyncio.gather(*(branch(name, transfers=10, record=traces[name]) for name in MEMBERS))
     print("who has an account has all 30 transfers:", found == [(-30, 0), (-30, 30), (0, 30)])
 
 
 if __name__ == "__main__":
-    asyncio.run(branch(*sys.argv[1:]) if len(sys.argv) > 1 else main())
+    if sys.argv[1:2] in ([], ["--record"]):
+        asyncio.run(main(*sys.argv[2:]))
+    else:
+        asyncio.run(branch(*sys.argv[1:]))

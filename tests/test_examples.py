@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from ordercast.audit.reference import audit
 from tests.documented_programs import new_names
 from tests.live.ports import free_group
 
@@ -41,6 +42,23 @@ def test_an_example_runs_and_keeps_its_promise(name: str, tmp_path: Path) -> Non
     done = run(name, tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.splitlines()[-1] == PROMISED[name]
+
+
+def test_the_audit_proves_that_accounts_on_different_members_see_one_order(tmp_path: Path) -> None:
+    bank = runpy.run_path(str(EXAMPLES / "bank.py"))
+
+    async def branches() -> list[tuple[int, int]]:
+        group = free_group("bank")
+        found: list[tuple[int, int]] = await asyncio.gather(
+            *(bank["branch"](name, group, transfers=4, record=tmp_path / name) for name in bank["MEMBERS"])
+        )
+        return found
+
+    assert asyncio.run(branches()) == [(-12, 0), (-12, 12), (0, 12)]
+    verdict = audit([tmp_path / name for name in bank["MEMBERS"]])
+    assert verdict.findings.keys() >= {"same_order", "no_cycle", "complete"}
+    assert verdict.holds
+    assert verdict.deliveries > 3 * 4 * 7  # a transfer has three deliveries, and a visit two
 
 
 def test_replicas_of_a_key_hold_the_same_value(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """Three members of an ordercast group, measured; prints one line of JSON.
 
-    python benchmarks/peers/ordercast_group.py --size 64 --mode one --seconds 2 [--order total] [--mtu 1400] [--sealed]
+    python benchmarks/peers/ordercast_group.py --size 64 --mode one --seconds 2 [--order total] [--insecure]
 
 Modes: `one` member sends, which is not the sequencer or the relay; `first`, which is; `all` send; `latency`: one
 message at a time, from sending to its delivery at the sender, which is not the sequencer.
@@ -8,14 +8,13 @@ message at a time, from sending to its delivery at the sender, which is not the 
 
 import argparse
 import asyncio
-import secrets
 import time
 from multiprocessing.synchronize import Barrier
 from typing import Any
 
 from frame import NAMES, SENDERS, Meter, arguments, run_members, summary, tell
 
-from ordercast import Group, GroupKeys, Settings, join
+from ordercast import Group, Settings, join
 
 _BURST = 64
 
@@ -49,8 +48,7 @@ async def send_one_by_one(group: Group, size: int, meter: Meter) -> None:
 async def take_part(name: str, asked: argparse.Namespace, ready: Barrier) -> dict[str, Any]:
     """One member from beginning to end."""
     settings = Settings(order=asked.order, mtu=asked.mtu or None)
-    key = GroupKeys({1: asked.secret}) if asked.sealed else None
-    async with join("bench", name=name, members=NAMES, settings=settings, key=key) as group:
+    async with join("bench", name=name, members=NAMES, settings=settings, insecure=asked.insecure) as group:
         await asyncio.to_thread(ready.wait, 30)
         meter, sends = Meter(asked.seconds), name in SENDERS[asked.mode]
         if asked.mode == "latency" and sends:
@@ -78,8 +76,7 @@ if __name__ == "__main__":
     parser = arguments(__doc__)
     parser.add_argument("--order", default="sequenced")
     parser.add_argument("--mtu", type=int, default=0)
-    parser.add_argument("--sealed", action="store_true")
+    parser.add_argument("--insecure", action="store_true", help="without the key of the user")
     parser.add_argument("--uvloop", action="store_true")
     chosen = parser.parse_args()
-    chosen.secret = secrets.token_bytes(32)
     tell(summary(run_members(member, chosen), compared=chosen.order not in {"partial", "po"}))

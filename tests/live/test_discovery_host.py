@@ -194,7 +194,7 @@ def test_who_does_not_want_to_wait_any_more_leaves_nothing_behind(network: dict[
         ({"size": 1, "name": "A", "bind": "127.0.0.1:0", "multicast": "239.1.1.1:7400"}, "2 to 64 members"),
         ({"size": 2, "name": "A", "bind": "127.0.0.1", "multicast": "239.1.1.1:7400"}, "not an address"),
         ({"size": 2, "name": "A", "bind": "10.0.0.1:0", "multicast": "239.1.1.1:7400"}, "need a key"),
-        ({"members": ["A", "B"], "bind": "127.0.0.1:0"}, "bind is used with size"),
+        ({"members": ["A", "B"], "bind": "127.0.0.1:0"}, "would be any: give it a port"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(options: dict[str, Any], sentence: str) -> None:

@@ -10,7 +10,7 @@ import ordercast
 from ordercast import ConfigError, JoinError
 from ordercast.live.transport.addresses import Address, address_of
 from ordercast.live.transport.endpoint import Endpoint
-from ordercast.wire.keys import keys_from_text, new_key
+from ordercast.wire.keys import GroupKeys, keys_from_text, new_key
 from tests.live.groups import crash, group_of, hear, join, member_of, run
 from tests.live.test_joining import contact, joins
 from tests.live.test_views import TIMEOUT
@@ -146,5 +146,43 @@ def test_what_was_sent_to_join_changes_nothing_when_it_is_sent_again(
             await groups["A"].send(b"on")
             assert [message.payload for message in await hear(groups["B"], 1)] == [b"on"]
             await asyncio.gather(*(group.close() for group in groups.values()))
+
+    run(test)
+
+
+def test_a_key_that_was_removed_lets_nobody_in() -> None:
+    """Neither one that has only that key, nor what one said under it while it was valid."""
+
+    async def test() -> None:
+        old, new = ({number: bytes([number]) * 32} for number in (1, 2))
+        async with group_of("A", "B", close=False, key=GroupKeys(old)) as groups:
+            sent: list[bytes] = []
+            with pytest.MonkeyPatch.context() as patch:
+                send = Endpoint.send
+
+                def record(self: Endpoint, datagram: bytes, address: Address) -> None:
+                    sent.append(datagram)
+                    send(self, datagram, address)
+
+                patch.setattr(Endpoint, "send", record)
+                early = await joins(groups["A"], "D", key=GroupKeys(old))
+                await early.leave()
+            while groups["A"].stats().view < 2 or groups["B"].stats().view < 2:
+                await asyncio.sleep(0.01)
+            for keys in ({**old, **new}, {**new, **old}, new):
+                for group in groups.values():
+                    group.rotate_keys(GroupKeys(keys))
+            with pytest.raises(JoinError, match="that the key is the group's"):
+                await ordercast.join(
+                    *(groups["A"].name,), contacts=[contact(groups["A"])], name="E", key=GroupKeys(old), timeout=0.5
+                )
+            with closing(socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) as stranger:
+                for datagram in sent:
+                    stranger.sendto(datagram, address_of(contact(groups["A"])))
+            joined = await joins(groups["A"], "F", key=GroupKeys(new))
+            assert joined.members == ("A", "B", "F")
+            assert joined.stats().view == 3
+            assert groups["A"].stats().datagrams_rejected["key"] > 0
+            await asyncio.gather(*(group.close() for group in (*groups.values(), joined)))
 
     run(test)

@@ -1,6 +1,8 @@
 """Large states beside traffic; donors that die at each tenth of a state."""
 
 import asyncio
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
@@ -9,6 +11,7 @@ import pytest
 from ordercast import Message
 from tests.live.groups import run
 from tests.live.state_transfer import until
+from tests.live.test_joining import contact
 from tests.live.test_state_groups import Groups, Log
 
 pytestmark = pytest.mark.soak
@@ -117,3 +120,51 @@ def test_a_donor_dies_at_each_tenth(tenth: int) -> None:
         assert sum(isinstance(event, Message) for event in joined.events) > 0
 
     run(test)
+
+
+SMALL = """
+import asyncio, resource, sys
+import ordercast
+
+class Whole:
+    def save(self):
+        return b""
+
+    async def load(self, parts):
+        used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (used + (64 << 20), used + (64 << 20)))
+        self.parts = [bytes(part) async for part in parts]
+
+async def main():
+    try:
+        await ordercast.join(sys.argv[1], contacts=[sys.argv[2]], name="D", state=Whole(), timeout=60)
+    except ordercast.JoinError as error:
+        print(error)
+
+asyncio.run(main())
+"""
+
+
+def test_a_state_that_is_larger_than_the_memory_of_the_joiner_fails_it_alone() -> None:
+    """A process of its own that may have 64 MiB more, and is given 200."""
+
+    async def test() -> None:
+        found = LargeGroups(order="total", key=None)
+        found.parts = 200
+        await found.found("ABC")
+        stop = asyncio.Event()
+        sending = asyncio.create_task(traffic(found, "A", stop))
+        group = found.groups["A"]
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-c", SMALL, group.name, contact(group)), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        said, problem = await process.communicate()
+        assert process.returncode == 0, problem.decode()
+        assert "there is not enough memory" in said.decode()
+        await until(lambda: [view.members for view in found.logs["A"].views()][-1] == ("A", "B", "C"))
+        stop.set()
+        sent = await sending
+        await found.close()
+        assert {len(log.log) for log in found.logs.values()} == {sent}
+
+    within(120, test)

@@ -353,15 +353,21 @@ SUITES = (
         "log",
         [
             *(f"log.{name}" for name in ("format", "segments", "recovery", "manifest", "published_end", "snapshots")),
-            "log.whole_files",
+            *("log.whole_files", "log.damage", "log.truncation"),
             *(f"log.{name}" for name in ("files", "retention", "writer", "reader", "check", "arrow", "agreement")),
         ],
         Battery(
             [
                 *(f"log.test_{name}" for name in ("format", "recovery", "retention", "reader", "agreement")),
-                *("log.test_writer", "log.test_histories"),
+                *("log.test_writer", "log.test_histories", "log.test_damage", "log.test_truncation"),
             ]
         ),
+    ),
+    Suite(
+        "restart",
+        "restart",
+        [f"protocols.restart.{name}" for name in ("assessment", "standing", "machine", "node_log")],
+        Battery(["protocols.test_restart_machine", "live.durable.test_assessment"]),
     ),
     Suite(
         "replicated",

@@ -190,7 +190,18 @@ def leave(driver: Driver, name: str) -> None:
     """Comes back when the process has ended."""
     actor = driver.actors[name]
     actor.say("leave")
-    driver.wait(f"{name} leaves", lambda: None if actor.child.poll() is not None else "it is still there", RETURNS)
+
+    def still_there() -> str | None:
+        if actor.child.poll() is not None:
+            return None
+        groups = [
+            f"{order}, view {actor.last(order, 'view').get('number')} of {', '.join(actor.members(order))}"
+            for order in driver.orders
+            if not actor.of(order, "end")
+        ]
+        return f"it is still in {'; '.join(groups) or 'no group, and has not ended'}"
+
+    driver.wait(f"{name} leaves", still_there, RETURNS)
 
 
 def anything(driver: Driver, seed: int, count: int) -> None:

@@ -96,6 +96,11 @@ def test_random_restarts_lose_nothing_that_is_durable(number: int) -> None:
     simulated(draw_restarting(number, ORDERS[number % len(ORDERS)]))
 
 
+def test_one_that_was_killed_before_its_view_was_on_its_disk_begins_with_those_that_know_it() -> None:
+    """A random run: it had told as heard those of the view that it knew, which is not the last one."""
+    simulated(draw_restarting(2143, "sequencer"))
+
+
 def test_equal_seeds_give_equal_runs() -> None:
     config = draw_restarting(5, "to")
     first, again = simulated(config)[1], simulated(RunConfig.from_json(config.to_json()))[1]

@@ -252,6 +252,29 @@ def _queue(state: Hashable, done: Operation) -> Hashable | None:
             raise ValueError(f"a queue has no operation {done.kind!r}")
 
 
+def _barrier(state: Hashable, done: Operation) -> Hashable | None:
+    """The round, the number of the last ticket, and who waits, by ticket; an arrival says how many open it.
+
+    A ticket that nobody knows is the negative time of its call.
+    """
+    assert isinstance(state, tuple), "the state of a barrier"
+    number, last, arrived = state
+    match done.kind:
+        case "arrive":
+            if done.returned is not None and done.result != f"{number} {last + 1}":
+                return None
+            waiting = (*arrived, last + 1 if done.returned is not None else -done.called)
+            is_open = len(waiting) >= int(done.arguments[0])
+            return (number + 1, last + 1, ()) if is_open else (number, last + 1, waiting)
+        case "give_up" | "lost":
+            ticket = int(done.arguments[0])
+            if done.returned is not None and done.result != ("true" if ticket in arrived else "false"):
+                return None
+            return number, last, tuple(each for each in arrived if each != ticket)
+        case _:
+            raise ValueError(f"a barrier has no operation {done.kind!r}")
+
+
 def _tuple(state: Hashable) -> tuple[str, ...]:
     assert isinstance(state, tuple), "the state of a register"
     return state
@@ -278,5 +301,6 @@ MODELS: Mapping[str, Model] = {
     "element": Model(0, _element),
     "lock": Model((0, 0), _lock),
     "queue": Model((0, (), ()), _queue),
+    "barrier": Model((0, 0, ()), _barrier),
 }
 """By name: "register" is a key of a dictionary, "element" a value of a set."""

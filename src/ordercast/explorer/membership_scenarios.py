@@ -10,7 +10,7 @@ from ordercast.explorer.scenarios import scenario
 from ordercast.model.runs import Channel
 
 FOUNDERS = 3
-_GATHER, _ROUND, _APPLY = "view.gather", "view.round", "join.apply"
+_ROUND, _APPLY = "view.round", "join.apply"
 
 
 @dataclass(frozen=True)
@@ -53,9 +53,9 @@ SCENARIOS: Mapping[str, MembershipScenario] = MappingProxyType(
         "leave": _of("a member leaves", leaves=1),
         "leave-loss": _of("a member leaves, and one unit is lost", leaves=1, losses=1),
         "leave-crash": _of("a member leaves, and one crashes", leaves=1, crashes=1),
-        "join": _of("a node joins", joins=1, firings=1, fires=(_GATHER,)),
-        "join-loss": _of("a node joins, and one unit is lost", joins=1, losses=1, firings=1, fires=(_GATHER,)),
-        "join-crash": _of("a node joins, and one crashes", joins=1, crashes=1, firings=1, fires=(_GATHER,)),
+        "join": _of("a node joins", joins=1),
+        "join-loss": _of("a node joins, and one unit is lost", joins=1, losses=1),
+        "join-crash": _of("a node joins, and one crashes", joins=1, crashes=1),
         "return": _return("E3", "E1", "a member"),
         "return-sender": _return("E2", "E1", "the one that sends"),
         "return-coordinator": _return("E1", "E2", "the one that would coordinate"),

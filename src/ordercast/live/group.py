@@ -139,9 +139,10 @@ class Group:
             raise LocalProtocolError(f"until must be 'accepted', 'stable', 'known_stable' or 'durable', not {until!r}")
         if self._outbox.pending_bytes > PENDING_LIMIT:
             await self._outbox.wait_for_room()
+        if until is None:  # the way of nearly all messages
+            return self.send_nowait(payload, to=to, priority=priority)
         receipt = self.send_nowait(payload, to=to, priority=priority)
-        if until is not None:
-            await _UNTIL[until](receipt)
+        await _UNTIL[until](receipt)
         return receipt
 
     def send_nowait(

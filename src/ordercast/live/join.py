@@ -350,7 +350,9 @@ def _bound(members: object, name: str | None, bind: str | None, advertise: str |
         )
     if bind is None:
         return None
-    own = address_of(bind, any_port=members is None)
+    own = address_of(bind, any_port=True)
+    if members is not None and not own.port:
+        raise ConfigError(f"the others send to a port that all members know, and {bind} would be any: give it a port")
     if members is not None and name is None:
         raise ConfigError("bind is where one of the members binds its socket: give the name of this member (name)")
     if members is None and advertise is None:

@@ -9,7 +9,7 @@ class Operation(msgspec.Struct, frozen=True):
     process: str
     """Who did it: its operations do not overlap, if it waits for each."""
     model: str
-    """What the object is: "register", "counter", "element", "lock" or "queue"."""
+    """What the object is: "register", "counter", "element", "lock", "queue" or "barrier"."""
     object_name: str
     key: str
     """Operations of different keys do not depend on each other."""

@@ -32,8 +32,9 @@ class History:
     ) -> _T:
         """Awaits an operation, and records it: its arguments without the key, as JSON, and its result.
 
-        `model`: "register" (a key of a `Dict`), "element" (a value of a `Set`), "counter", "lock" or "queue"; `kind`:
-        the name of the command or query. One that raises an exception, or is cancelled, may have been done or not.
+        `model`: "register" (a key of a `Dict`), "element" (a value of a `Set`), "counter", "lock", "queue" or "barrier"
+        (whose arrivals have `parties` as their argument); `kind`: the name of the command or query. One that raises an
+        exception, or is cancelled, may have been done or not.
         """
         called = monotonic_ns()
         result, returned = "", None
@@ -47,7 +48,7 @@ class History:
             self.operations.append(Operation(*fields, self._run))
 
     def lost(self, model: str, key: str, token: int, since: int, *, object_name: str = "") -> None:
-        """The group may have taken a lock or an item from this process, at any time since then, in nanoseconds."""
+        """The group may have taken a lock, an item or a ticket from it, at any time since then, in nanoseconds."""
         fields = (self.process, model, object_name, key, "lost", (str(token),), "", since, None)
         self.operations.append(Operation(*fields, self._run))
 

@@ -105,3 +105,10 @@ def test_a_static_quorum_and_force() -> None:
 def test_who_was_no_member_of_the_last_view_joins_later() -> None:
     found = assess([here("A", LAST), here("B", LAST), here("D", Standing(view(2, "ABD")))], 1, force=False)
     assert (found.missing, names(found.participants)) == ("", "AB")
+
+
+def test_who_has_forgotten_what_it_promised_does_not_count() -> None:
+    forgot = Standing(LAST.view, complete=False, forgot=True)
+    assert missing(here("A", LAST), here("B", forgot)) == "view 4 was A, B, C, and B, C are missing"
+    found = assess([here("B", forgot, 9)], 1, force=True)
+    assert (found.missing, names(found.participants)) == ("", "B"), "by force its log is better than none"

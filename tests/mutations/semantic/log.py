@@ -5,9 +5,20 @@ from typing import Any
 
 import msgspec
 
+from ordercast.log import (
+    damage,
+    manifest,
+    published_end,
+    reader,
+    recovery,
+    retention,
+    segments,
+    snapshots,
+    whole_files,
+    writer,
+)
 from ordercast.log import disk as disk_module
 from ordercast.log import format as log_format
-from ordercast.log import manifest, published_end, reader, recovery, retention, segments, snapshots, whole_files, writer
 from ordercast.log.files import LogFiles
 from ordercast.log.format import NO_HASH, FrameBuilder
 from ordercast.log.segments import Scan
@@ -356,3 +367,31 @@ def _does_not_tell_failures() -> None:
 @MUTANTS.add("all that waits is one frame", "log.writer")
 def _gathers_without_limit() -> None:
     writer.MAX_FRAME = 1 << 40
+
+
+@MUTANTS.add("damage: the note that says so is not written", "log.damage")
+def _forgets_that_it_forgot() -> None:
+    replace(damage, "write_durably", lambda *_: 0)
+
+
+@MUTANTS.add("damage: only the damaged segment is set aside", "log.damage")
+def _leaves_later_segments() -> None:
+    def around(aside: Method) -> Method:
+        return lambda disk, name: [] if name.isdigit() else aside(disk, name)
+
+    wrap(damage, "_set_aside", around)
+
+
+@MUTANTS.add("damage: snapshots are not looked at", "log.damage")
+def _keeps_snapshots() -> None:
+    replace(damage, "_snapshots_aside", lambda *_: [])
+
+
+@MUTANTS.add("damage: the published end stays", "log.damage")
+def _keeps_the_published_end() -> None:
+    setattr(damage, "PUBLISHED_END", "another name")  # noqa: B010 (it is not exported)
+
+
+@MUTANTS.add("damage: segments that do not follow each other are kept", "log.damage")
+def _keeps_what_does_not_follow() -> None:
+    replace(damage, "_follows", lambda *_: True)

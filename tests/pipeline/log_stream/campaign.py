@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from ordercast.gateway import batches_in
@@ -49,9 +50,8 @@ async def main(group, name, folder, contacts, pause):
 asyncio.run(main(sys.argv[1], sys.argv[2], sys.argv[3], sys.argv[4] == "joins", float(sys.argv[5])))
 """
 _QUERIES = """
-import json, sqlite3, sys
+import json, sqlite3, sys, time
 from pathlib import Path
-from pyspark import InheritableThread
 from ordercast.pipeline import register
 from ordercast.pipeline.session import session
 
@@ -76,17 +76,81 @@ with session("local[2]") as spark:
         "group": text.writeStream.format("ordercast").option("gateway", gateways).option("gatewayTimeout", 300),
     }
     trigger = {"availableNow": True} if once else {"processingTime": "1 second"}
-    queries = {
-        name: sink.option("checkpointLocation", str(root / "checkpoints" / name)).trigger(**trigger).start()
-        for name, sink in sinks.items()
-    }
+    queries = []
+    for name, sink in sinks.items():  # one after the other: Spark gives its Python processes ten seconds to start
+        query = sink.option("checkpointLocation", str(root / "checkpoints" / name)).trigger(**trigger).start()
+        queries.append(query)
+        while query.isActive and query.lastProgress is None:
+            time.sleep(0.1)
     print("runs", flush=True)
-    for name, query in queries.items():
+    if not once:
+        spark.streams.awaitAnyTermination()
+    for query in queries:
         query.awaitTermination()
     if once:
         rows = spark.read.parquet(str(root / "rows")).orderBy("position").collect()
         with open(root / "parquet.json", "w") as file:
             json.dump([(row.position, row.sender, bytes(row.payload).decode()) for row in rows], file)
+"""
+_WITHOUT_SPARK = """
+import json, sqlite3, sys, time
+from pathlib import Path
+import pyarrow as pa
+from pyspark.sql.types import StringType, StructType
+from ordercast.pipeline.log_stream.member_log import OrderPlace
+from ordercast.pipeline.log_stream.options import options_of
+from ordercast.pipeline.log_stream.planning import LogPlanner
+from ordercast.pipeline.log_stream.reading import rows_of
+from ordercast.pipeline.log_stream.sink import BatchWriter, sink_options
+
+root, gateways, once = Path(sys.argv[1]), sys.argv[2], sys.argv[3] == "once"
+table = sqlite3.connect(root / "table.db")
+table.execute("CREATE TABLE IF NOT EXISTS messages (position INTEGER, sender TEXT, payload BLOB)")
+table.execute("CREATE TABLE IF NOT EXISTS batches (number INTEGER PRIMARY KEY)")
+options = options_of({"path": str(root / "logs"), "startingOffsets": "earliest", "memberTimeout": "300"})
+planner = LogPlanner(options)
+sink = sink_options({"gateway": gateways, "queryId": "alone", "gatewayTimeout": "300"})
+writer = BatchWriter(sink, StructType().add("payload", StringType()))
+offsets = root / "checkpoints" / "alone" / "offsets"
+offsets.mkdir(parents=True, exist_ok=True)
+target = planner.boundary("latest") if once else None
+
+def place(number):
+    position, hash_ = json.loads((offsets / str(number)).read_text())
+    return OrderPlace(position, bytes.fromhex(hash_))
+
+def note(number, end):
+    new = offsets / f".{number}"
+    new.write_text(json.dumps([end.position, end.hash.hex()]))
+    new.rename(offsets / str(number))
+
+print("runs", flush=True)
+known = sorted(int(each.name) for each in offsets.iterdir() if each.name.isdecimal())
+number = max(known[-1], 1) if known else 0  # the last batch is repeated, as Spark does
+if not known:
+    note(0, planner.boundary("earliest"))
+    number = 1
+while True:
+    start = place(number - 1)
+    if not (offsets / str(number)).exists():
+        end = planner.latest(start, 20000, target)
+        if end.position == start.position:
+            if once and start.position >= target.position:
+                break
+            time.sleep(0.2)
+            continue
+        note(number, end)
+    found = []
+    for part in planner.parts(start, place(number)):
+        for rows in rows_of(part):
+            columns = [rows.column(name).to_pylist() for name in ("position", "sender", "payload")]
+            found += zip(*columns)
+    texts = [json.dumps({"position": p, "sender": s, "payload": t.decode()}) for p, s, t in found]
+    writer.commit([writer.write(iter([pa.record_batch({"payload": texts})]))], number)
+    with table:
+        if table.execute("INSERT OR IGNORE INTO batches VALUES (?)", (number,)).rowcount:
+            table.executemany("INSERT INTO messages VALUES (?, ?, ?)", found)
+    number += 1
 """
 Messages = list[tuple[int, str, str]]
 
@@ -94,8 +158,12 @@ Messages = list[tuple[int, str, str]]
 class Campaign:
     """All processes, each started again after whatever happened to it."""
 
-    def __init__(self, root: Path, seed: int, pause: float) -> None:
-        """`pause`: seconds between two messages of a member."""
+    def __init__(self, root: Path, seed: int, pause: float, *, spark: bool = True) -> None:
+        """`pause`: seconds between two messages of a member; `spark`: else a process stands for it, and starts faster.
+
+        That plans, reads and sends as the source and the sink do in Spark, and repeats its last batch as Spark does.
+        """
+        self._spark = spark
         self._root, self._chance, self._pause = root, random.Random(seed), pause
         self._groups = free_group("source", (*NAMES, "D")), free_group("results", (*NAMES, "D"))
         self._ports = free_port(), free_port()
@@ -115,7 +183,8 @@ class Campaign:
     def _kill(self, name: str) -> None:
         """It and its children, at once: all are in a session of their own."""
         process = self._processes.pop(name)
-        os.killpg(process.pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):  # it has ended
+            os.killpg(process.pid, signal.SIGKILL)
         process.wait()
 
     def member(self, name: str, *, joins: bool = False) -> None:
@@ -134,7 +203,7 @@ class Campaign:
         """Three of them, in one Spark."""
         self._begun = self._batches()
         gateways = ",".join(f"http://127.0.0.1:{port}" for port in self._ports)
-        self._start("queries", "-c", _QUERIES, str(self._root), gateways, how)
+        self._start("queries", "-c", _QUERIES if self._spark else _WITHOUT_SPARK, str(self._root), gateways, how)
 
     def begin(self) -> None:
         """Everything."""
@@ -244,13 +313,14 @@ class Campaign:
         """What each query has written, in the order of positions, and of the group in its own."""
         with sqlite3.connect(self._root / "table.db") as table:
             rows = table.execute("SELECT position, sender, payload FROM messages ORDER BY position").fetchall()
-        parquet = json.loads((self._root / "parquet.json").read_text())
-        results = [max(batches_of(self._root / "results" / name) for name in NAMES)]
-        return {
-            "parquet": [(position, sender, payload) for position, sender, payload in parquet],
+        found = {
             "table": [(position, sender, payload.decode()) for position, sender, payload in rows],
-            "group": results[0],
+            "group": max((batches_of(self._root / "results" / name) for name in NAMES), key=len),
         }
+        if self._spark:
+            parquet = json.loads((self._root / "parquet.json").read_text())
+            found["parquet"] = [(position, sender, payload) for position, sender, payload in parquet]
+        return found
 
 
 def batches_of(folder: Path) -> Messages:

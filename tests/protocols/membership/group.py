@@ -142,6 +142,7 @@ class Group:
                 me, member(me, view, order, self.config, settings, group="g", contacts=(MULTICAST,))
             )
         self.incarnations = founders
+        self.returning = 0  # excluded ones that are about to join again
         for process in list(self.processes.values()):
             self.give(process, Begin())
 
@@ -266,7 +267,12 @@ class Group:
             self.returns(process)
 
     def returns(self, process: Process) -> None:
-        self.later(30 * MILLISECOND, partial(self.join, process.me.name))
+        self.returning += 1
+        self.later(30 * MILLISECOND, partial(self._return, process.me.name))
+
+    def _return(self, name: str) -> None:
+        self.returning -= 1
+        self.join(name)
 
     def join(self, name: str) -> Process:
         number = self.incarnations
@@ -409,9 +415,9 @@ class Group:
         return enough and count >= any_member.epoch.reports_needed(len(view.members))
 
     def is_settled(self) -> bool:
-        """All living processes are members of one view, nothing is stopped, and everything was delivered."""
+        """All living processes are members of one view, nobody returns, nothing is stopped, all was delivered."""
         living = [process for process in self.processes.values() if process.alive and not process.ended]
-        if any(process.member is None or process.state is None for process in living):
+        if self.returning or any(process.member is None or process.state is None for process in living):
             return False
         views = {process.view for process in living}
         if len(views) != 1:

@@ -334,6 +334,7 @@ def test_an_installer_suspects_who_does_not_enter_for_a_failure_timeout() -> Non
 
 def test_the_timer_of_applications_is_set_once() -> None:
     hand = Hand(3)
+    hand.members[0].applicants.asking = {9}
     assert timers(hand.apply(7, 0)) == ["view.applicants", "view.gather"]
     assert timers(hand.apply(8, 0)) == []
 

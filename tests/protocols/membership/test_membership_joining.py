@@ -194,15 +194,64 @@ def test_a_member_that_asks_is_told_that_it_is_one() -> None:
     assert answers(hand, Found)[0][1].is_member
 
 
-def test_a_ready_applicant_is_taken_in_after_a_little_time() -> None:
+def asks(hand: Hand, number: int, at: int) -> None:
+    hand.give(at, ReceiveOutside(Find("g", f"n{number}", number, 1), f"address {number}"))
+
+
+def timers_set(hand: Hand) -> set[str]:
+    return {each.name for each in hand.last if isinstance(each, SetTimer)}
+
+
+def test_a_ready_applicant_is_taken_in_at_once() -> None:
+    """There is no timer on the way of one that comes alone."""
     hand = Hand(1)
+    asks(hand, 7, 0)
     hand.apply(7, 0)
     [(_, answer)] = answers(hand, Answer)
     assert not answer.refused
-    assert {each.name for each in hand.last if isinstance(each, SetTimer)} == {"view.applicants", "view.gather"}
-    hand.give(0, TimerFired("view.gather"))
+    assert "view.gather" not in timers_set(hand)
     assert hand.view_of(0) == "0,7"
     assert [unit.incarnation for _, unit in answers(hand, Welcome)] == [7]
+
+
+def test_who_has_asked_is_waited_for_a_little_and_one_view_takes_in_all() -> None:
+    hand = Hand(1, has_state=False)
+    asks(hand, 7, 0)
+    asks(hand, 8, 0)
+    hand.apply(7, 0)
+    assert timers_set(hand) == {"view.applicants", "view.gather"}
+    assert hand.view_of(0) == "0"
+    hand.apply(8, 0)
+    assert hand.view_of(0) == "0,7,8", "all that have asked are ready: nothing is waited for any more"
+
+
+def test_one_that_only_asks_is_waited_for_once() -> None:
+    hand = Hand(1)
+    asks(hand, 8, 0)
+    hand.apply(7, 0)
+    assert hand.view_of(0) == "0"
+    hand.give(0, TimerFired("view.gather"))
+    assert hand.view_of(0) == "0,7"
+    hand = Hand(2)
+    asks(hand, 8, 0)
+    hand.give(0, TimerFired("view.gather"))
+    hand.apply(7, 0)
+    assert "view.gather" not in timers_set(hand)
+    assert hand.members[0].stopped
+
+
+def test_a_member_that_asks_joins_nothing_and_is_not_waited_for() -> None:
+    hand = Hand(2)
+    asks(hand, 1, 0)
+    hand.apply(7, 0)
+    assert hand.members[0].stopped
+
+
+def test_so_many_are_waited_for_and_no_more_are_remembered() -> None:
+    hand = Hand(1)
+    for number in range(100, 200):
+        asks(hand, number, 0)
+    assert len(hand.members[0].applicants.asking) == 64
 
 
 def test_the_coordinator_alone_takes_applications() -> None:
@@ -214,8 +263,6 @@ def test_the_coordinator_alone_takes_applications() -> None:
 
 
 def test_an_application_to_another_incarnation_or_view_is_not_taken() -> None:
-    hand = Hand(1)
-    assert [type(each) for each in hand.apply(7, 0, view=0) if not isinstance(each, SetTimer)] == [SendOutside]
     hand = Hand(1)
     hand.apply(7, 0, view=3)
     assert [unit.view for _, unit in answers(hand, Found)] == [0]
@@ -391,14 +438,14 @@ def test_an_applicant_that_may_not_enter_yet_waits_for_the_state_of_others() -> 
     hand.members[1].current.has_state = False
     hand.members[0].applicants.stateless = 0b10
     hand.apply(7, 0)
-    assert not any(isinstance(each, SetTimer) and each.name == "view.gather" for each in hand.last)
+    assert not hand.members[0].stopped
     hand.give(0, TimerFired("view.applicants"))
     hand.passes(Probe, 0, 1)
     hand.passes(Entered, 1, 0)
     assert hand.members[0].applicants.stateless == 0b10
     hand.give(1, StateLoaded())
     hand.passes(Entered, 1, 0)
-    assert any(isinstance(each, SetTimer) and each.name == "view.gather" for each in hand.last)
+    assert hand.members[0].stopped, "the ballot for it has begun"
 
 
 def test_the_oldest_applications_come_first() -> None:

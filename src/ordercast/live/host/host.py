@@ -460,7 +460,7 @@ class Host:
         self._counts.numbered += len(packet.lengths)
         self.recorder.send(packet)
         self._unstable[packet.first] = batch
-        if not self._acknowledges:
+        if not self._acknowledges and self._pace.packet is None:
             self._pace.accepted(packet.source, packet.seq, time.monotonic_ns(), self._losses())
         if self._log is not None:
             self._unlogged[packet.first] = batch
@@ -494,10 +494,11 @@ class Host:
         """Timers suit how long all members take to acknowledge a packet."""
         pace = self._pace
         if level < Level.PREACKNOWLEDGED:
-            pace.accepted(packet.source, packet.seq, time.monotonic_ns(), self._losses())
+            if pace.measures and pace.packet is None:
+                pace.accepted(packet.source, packet.seq, time.monotonic_ns(), self._losses())
             if packet.destinations != self._everybody:
                 self._transport.send_directly(_SELECTIVE_SECONDS)
-        else:
+        elif pace.packet == (packet.source, packet.seq):
             pace.acknowledged(packet.source, packet.seq, time.monotonic_ns(), self._losses())
             if pace.factor != self._timers.pace:
                 self._timers.pace = pace.factor
@@ -514,7 +515,7 @@ class Host:
             if packet.first == self.latencies.followed:
                 self.latencies.reached(DELIVERED, time.monotonic_ns())
             self._has_position(packet)
-            if not self._acknowledges:
+            if not self._acknowledges and self._pace.packet == (packet.source, packet.seq):
                 self._pace.acknowledged(packet.source, packet.seq, time.monotonic_ns(), self._losses())
                 self._timers.pace = self._pace.factor
         self.recorder.deliver(packet)

@@ -62,9 +62,10 @@ class Pace:
 
     def __init__(self, timing: Timing, *, measures: bool = True) -> None:
         """`measures`: whether rounds count, or only the number of members."""
-        self._status, self._measures = timing.status, measures
+        self._status, self.measures = timing.status, measures
         self._rounds: deque[int] = deque(maxlen=_ROUNDS)
-        self._packet: tuple[int, int] | None = None
+        self.packet: tuple[int, int] | None = None
+        """The source and number of the one that is measured."""
         self._since = self._losses = 0
         self._least = 1.0
         self.factor = 1.0
@@ -72,19 +73,19 @@ class Pace:
 
     def use(self, timing: Timing, members: int) -> None:
         """A view begins, with timers for this round trip."""
-        self._status, self._packet = timing.status, None
+        self._status, self.packet = timing.status, None
         self._rounds.clear()
         self._least = self.factor = 1.0 + max(0, members - _SMALL_GROUP) * _WORK / timing.status
 
     def accepted(self, source: int, seq: int, now: int, losses: int = 0) -> None:
         """A packet was accepted here: a round begins, unless one is being measured. `losses`: known so far."""
-        if self._measures and self._packet is None:
-            self._packet, self._since, self._losses = (source, seq), now, losses
+        if self.measures and self.packet is None:
+            self.packet, self._since, self._losses = (source, seq), now, losses
 
     def acknowledged(self, source: int, seq: int, now: int, losses: int = 0) -> None:
         """All have acknowledged a packet: the round of the one that is measured ends."""
-        if self._packet == (source, seq):
-            self._packet = None
+        if self.packet == (source, seq):
+            self.packet = None
             if losses != self._losses:
                 return
             self._rounds.append(now - self._since)

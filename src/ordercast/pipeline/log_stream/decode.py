@@ -1,7 +1,10 @@
-"""Payloads as values: text, or JSON or MessagePack by a schema. What does not decode is named, and never skipped."""
+"""Payloads as values: text, or JSON or MessagePack by a schema. What does not decode is named, and never skipped.
+
+Decoding is strict: pyarrow alone would make 1 of 1.5, and 1 of true.
+"""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Annotated, Any, TypedDict
 
 import msgspec
 import pyarrow as pa
@@ -9,9 +12,8 @@ import pyarrow as pa
 from ordercast.model.errors import LogError
 from ordercast.pipeline.log_stream.options import Undecodable, Value
 
-_decode_json = msgspec.json.Decoder().decode
-_decode_msgpack = msgspec.msgpack.Decoder().decode
 _SHOWN = 60
+_PROBLEMS = (msgspec.MsgspecError, pa.ArrowException, ValueError, TypeError, OverflowError)
 
 
 class Decoder(msgspec.Struct, frozen=True):
@@ -24,49 +26,49 @@ class Decoder(msgspec.Struct, frozen=True):
 
     def column(self, payloads: pa.Array, first: int) -> pa.Array:
         """A value for each payload; `first`: the position of the first one. Raises `LogError` with the message."""
-        try:
-            return self._all(payloads)
-        except _PROBLEMS as error:
-            values = payloads.to_pylist()
-            bad = [place for place, each in enumerate(values) if self._problem(each) is not None]
-            if self.undecodable == "null" and bad:
-                return self._without(values, set(bad))
-            place = bad[0] if bad else 0
-            why = self._problem(values[place]) or error
-            raise LogError(
-                f"the message at position {first + place} is no {self.value} of the type {self.type}: {why}; its "
-                f'payload begins with {values[place][:_SHOWN]!r}; correct valueSchema, or say undecodable="null" for a '
-                "value that is null"
-            ) from None
-
-    def _all(self, payloads: pa.Array) -> pa.Array:
         if self.value == "utf8":
-            return payloads.cast(pa.string())
-        decode = self._decode()
-        return pa.array([_checked(decode(each)) for each in payloads.to_pylist()], self.type)
+            try:
+                return payloads.cast(pa.string())
+            except pa.ArrowException:
+                pass  # which of them it is tells the slower way
+        return self._one_by_one(payloads.to_pylist(), first)
 
-    def _without(self, values: Sequence[bytes], bad: set[int]) -> pa.Array:
-        kept = [None if place in bad else each for place, each in enumerate(values)]
-        if self.value == "utf8":
-            return pa.array(kept, pa.binary()).cast(pa.string())
-        decode = self._decode()
-        return pa.array([None if each is None else decode(each) for each in kept], self.type)
+    def _one_by_one(self, payloads: Sequence[bytes], first: int) -> pa.Array:
+        decode, values = self._decode(), []
+        for place, payload in enumerate(payloads):
+            try:
+                values.append(decode(payload))
+            except _PROBLEMS as error:
+                if self.undecodable == "fail":
+                    raise self._error(first + place, payload, error) from None
+                values.append(None)
+        return pa.array(values, self.type)
+
+    def _error(self, position: int, payload: bytes, why: Exception) -> LogError:
+        return LogError(
+            f"the message at position {position} is no {self.value} of the type {self.type}: {why}; its payload begins "
+            f'with {payload[:_SHOWN]!r}; correct valueSchema, or say undecodable="null" for a value that is null'
+        )
 
     def _decode(self) -> Callable[[bytes], Any]:
-        return _decode_json if self.value == "json" else _decode_msgpack
-
-    def _problem(self, payload: bytes) -> Exception | None:
-        try:
-            self._all(pa.array([payload], pa.binary()))
-        except _PROBLEMS as error:
-            return error
-        return None
+        if self.value == "utf8":
+            return bytes.decode
+        kind = _python_type(self.type)
+        return (msgspec.json.Decoder(kind) if self.value == "json" else msgspec.msgpack.Decoder(kind)).decode
 
 
-_PROBLEMS = (msgspec.DecodeError, pa.ArrowException, ValueError, TypeError, OverflowError)
-
-
-def _checked(found: Any) -> dict[str, Any]:
-    if not isinstance(found, dict):
-        raise TypeError(f"it is {type(found).__name__}, and no object with fields")
-    return found
+def _python_type(kind: pa.DataType) -> Any:
+    """What msgspec checks; null, and a field that is missing, are allowed but at the top."""
+    if pa.types.is_struct(kind):
+        fields = {field.name: _python_type(field.type) | None for field in kind}
+        return TypedDict("Fields", fields, total=False)  # type: ignore[operator] # made when it runs
+    if pa.types.is_list(kind):
+        return list[_python_type(kind.value_type) | None]  # type: ignore[misc]
+    if pa.types.is_integer(kind):
+        most = 2 ** (kind.bit_width - 1)
+        return Annotated[int, msgspec.Meta(ge=-most, le=most - 1)]
+    if pa.types.is_boolean(kind):
+        return bool
+    if pa.types.is_floating(kind):
+        return float
+    return bytes if pa.types.is_binary(kind) else str

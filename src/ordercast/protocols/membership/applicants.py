@@ -62,6 +62,7 @@ class Applicants(DeclaredState):
     ticket: int  # what applications must show: another one when an applicant has fallen silent
     ticking: bool  # the timer of applications runs
     gathering: bool  # the timer runs after which ready applicants are taken in
+    asking: set[int]  # incarnations that have asked for the group since, and may apply soon
 
     def __init__(self, current: Current, group: str, terms: Terms) -> None:
         self.current, self.group, self.terms = current, group, terms
@@ -75,6 +76,7 @@ class Applicants(DeclaredState):
         self.olds = {key: each.old for key, each in self.applications.items() if each.old is not None}
         self.applications, self.probing, self.probed_for = {}, {}, {}
         self.refused, self.ticket = deque(), 0
+        self.asking = set()
         self.stateless = self.current.value.stateless if self.current.value else 0
 
     def ready(self) -> Sequence[Incarnation]:
@@ -102,8 +104,10 @@ class Applicants(DeclaredState):
         self.answered.append(asked)
         if len(self.answered) > ANSWERED:
             self.answered.popleft()
-        out.append(SendOutside(self._found(unit, coordinator, blocked=blocked), address))
         asks = Incarnation(unit.name, unit.incarnation, "")
+        if len(self.asking) < MAX_APPLICANTS and self.current.view.place_of(asks) is None:
+            self.asking.add(unit.incarnation)
+        out.append(SendOutside(self._found(unit, coordinator, blocked=blocked), address))
         if blocked and self._joined_now(asks):  # it applies at nobody that is blocked, and is lacking here
             out.append(SendOutside(self.welcome_for(asks), address))
 
@@ -284,6 +288,11 @@ class Applicants(DeclaredState):
         if not self.ticking:
             self.ticking = True
             self.current.set_timer("applicants", self.current.settings.repeat, out)
+
+    def others_ask(self) -> bool:
+        """Whether some have asked for the group that have not applied: they may be about to join, too."""
+        applied = {application.applicant.number for application in self.applications.values()}
+        return not self.asking <= applied
 
     def gather(self, out: list[MemberOutput]) -> None:
         """Waits a little for others that want to join, too."""

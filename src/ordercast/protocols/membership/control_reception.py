@@ -101,8 +101,8 @@ class ControlReception:
     def _receive_news(self, unit: Entered | Leave | Suspicion | Probe, out: list[MemberOutput]) -> NextView | None:
         """What members say besides ballots."""
         if isinstance(unit, Entered):
-            self.admission.receive_entered(unit, out)
-        elif isinstance(unit, Probe):
+            return self.admission.receive_entered(unit, out)
+        if isinstance(unit, Probe):
             self.installer.say_entered(unit.source, out, unit.applicant)
         elif isinstance(unit, Leave):
             return self.coordinator.leaves(unit.source, out)

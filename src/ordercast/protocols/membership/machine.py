@@ -251,7 +251,7 @@ class MembershipMachine(DeclaredState):
         elif isinstance(event, StateLoaded):
             self.current.has_state = True
             self.installer.say_entered(None, out)
-            self.admission.consider(out)
+            self.view_change.decided(self.admission.consider(out), out)
         elif isinstance(event, LeaveGroup):
             self.view_change.decided(self.leaving.begin(event, out), out)
         else:
@@ -286,7 +286,7 @@ class MembershipMachine(DeclaredState):
         elif self.phase is Phase.RETIRED:
             out.append(Discard(unit, "old"))
         elif type(unit) is Find or type(unit) is Apply:
-            self.admission.receive(unit, event.address, out)
+            self.view_change.decided(self.admission.receive(unit, event.address, out), out)
         elif type(unit) is Found:
             self.blocking.receive_found(unit, out)
         elif type(unit) is Welcome:
@@ -316,4 +316,4 @@ class MembershipMachine(DeclaredState):
             self.view_change.decided(self.admission.gathered(out), out)
         elif name == "applicants":
             self.reception.suspect(self.applicants.tick(out), out)
-            self.admission.consider(out)
+            self.view_change.decided(self.admission.consider(out), out)

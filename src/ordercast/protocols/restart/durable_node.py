@@ -311,7 +311,7 @@ class DurableNode(ByNode):
         if plan is None or output.number != plan.number:
             return output
         names = {one.name for one in plan.members}
-        heard = mask_of(one.number for one in self.restart.standing.view.members if one.name in names)
+        heard = mask_of(one.number for one in self.restart.last_view().members if one.name in names)
         return replace(output, heard=heard, why=_ANEW)
 
     def _contacts(self) -> tuple[str, ...]:

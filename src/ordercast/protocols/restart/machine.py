@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from ordercast.model.declared_state import DeclaredState
-from ordercast.protocols.membership.view import Incarnation
+from ordercast.protocols.membership.view import GroupView, Incarnation
 from ordercast.protocols.restart.assessment import Assessment, Here, assess
 from ordercast.protocols.restart.standing import Plan, Standing, encode_standing, stamp_of
 
@@ -187,6 +187,11 @@ class RestartMachine(DeclaredState):
             ready=self.ready,
             begins=self.begins,
         )
+
+    def last_view(self) -> GroupView:
+        """The latest view that is known to this one, by its own log or by what others have said."""
+        known = [self.standing, *(here.standing() for here, _ in self.peers.values())]
+        return max((each.view for each in known), key=lambda view: view.number)
 
     def _say(self, out: list[RestartOutput]) -> None:
         if not self.apart:

@@ -285,7 +285,7 @@ class Spo(LossDetection):
     def settle(self, out: list[Output]) -> None:
         """With views: all that follows when own packets were sent, or accepted by all their destinations."""
         settlement = self.settlement
-        if settlement.settle_own(self.sent, self.next_seq):
+        if settlement.unsettled and settlement.settle_own(self.sent, self.next_seq):
             self.window_changed = True
             self.note_preacknowledged(self.me, settlement.release(self.me), out)
             if settlement.owes_status():

@@ -81,7 +81,11 @@ class Settlement(DeclaredState):
 
     def release(self, source: int, packets: Sequence[Packet] = ()) -> list[Packet]:
         """Adds packets that all their destinations have accepted; takes out those that wait for nothing more."""
-        held, below, released = self.held[source], self.settled_below[source], []
+        held, below = self.held[source], self.settled_below[source]
+        if packets and not held and packets[-1].seq <= below:  # nothing is lost: none of them waits
+            self.settled_below[source] = max(below, packets[-1].seq + 1)
+            return list(packets)
+        released = []
         held.extend(packets)
         while held and held[0].seq <= below:
             packet = held.popleft()
