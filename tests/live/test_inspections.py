@@ -10,6 +10,7 @@ from ordercast.live import group_members
 from ordercast.live.group_members import inspect_members
 from ordercast.live.host.latency_samples import DELIVERED, LatencySamples
 from ordercast.live.local_groups import contacts_of
+from ordercast.live.user_key import user_keys
 from ordercast.wire.codec import Codec, Malformed
 from ordercast.wire.inspection import INSPECTION, MAX_WAITS, Inspect, Inspected, Latency
 from ordercast.wire.keys import keys_from_text
@@ -34,7 +35,7 @@ def test_members_say_what_they_sent_and_delivered_and_how_long_it_took(order: st
                 for _ in range(3):
                     await asyncio.wait_for(anext(aiter(group)), 10)
             name = groups["A"].name
-            found, members = await inspect_members(name, contacts_of(name), None, 5)
+            found, members = await inspect_members(name, contacts_of(name), user_keys(), 5)
             assert [member.name for member in found.members] == ["A", "B"]
             assert [members[place].sent for place in (0, 1)] == [3, 0]
             assert [members[place].delivered for place in (0, 1)] == [(3, 0), (3, 0)]
@@ -56,7 +57,7 @@ def test_who_does_not_answer_is_not_among_them(monkeypatch: pytest.MonkeyPatch) 
             name = groups["A"].name
             contacts = contacts_of(name)
             crash(groups.pop("C"))
-            found, members = await inspect_members(name, contacts, None, 5)
+            found, members = await inspect_members(name, contacts, user_keys(), 5)
             assert len(found.members) == 3
             assert sorted(members) == [0, 1]
             for group in groups.values():
