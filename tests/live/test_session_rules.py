@@ -445,6 +445,9 @@ def test_who_joined_has_a_name_has_not_closed_and_takes_no_part_in_the_handshake
     assert session.names == {0: "A", 1: "B", 2: "C", 3: "D"}
     assert session.closing.stages == {1: Stage.OPEN, 3: Stage.OPEN}
     assert session.handle(ControlReceived(3, join(9))) == []
+    assert session.handle(ControlReceived(3, Refuse(9, ME, "no"))) == []
+    session.handle(Remaining(0b0011))
+    assert session.names == {0: "A", 1: "B", 2: "C"}, "who joined and is gone is no founder"
 
 
 def test_one_that_joined_is_told_by_its_name_that_the_others_go_on_without_it() -> None:
@@ -453,3 +456,11 @@ def test_one_that_joined_is_told_by_its_name_that_the_others_go_on_without_it() 
     out = session.handle(Remaining(0b001))
     assert Aborted("the group continues without D") in out
     assert session.names == {0: "A", 3: "D"}
+
+
+def test_one_that_joined_takes_no_part_in_the_handshake_of_the_founders() -> None:
+    session = Session(3, ("D",), Identity(incarnation=ME), "", joined={0: "A", 2: "C", 3: "D"})
+    session.handle(Begin())
+    assert session.handle(ControlReceived(0, join(B))) == []
+    assert session.handle(ControlReceived(0, Refuse(B, ME, "no"))) == []
+    assert session.informed == 0, "a refusal of one that is in the group does not say that the group is over"

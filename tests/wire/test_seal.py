@@ -365,3 +365,9 @@ def test_a_connection_needs_a_key_that_is_known() -> None:
     assert stream_seals("orders", GroupKeys({3: b"k" * 32}), 4, b"", (b"one",)) is None
     assert stream_seals("orders", GroupKeys({3: b"k" * 32}), 0, b"", (b"one",)) is None
     assert stream_seals("orders", None, 3, b"", (b"one",)) is None
+
+
+@BOTH
+def test_one_for_another_thread_is_of_the_same_group(keys: GroupKeys | None) -> None:
+    beside = seal_for("orders", keys).apart()
+    assert seal_for("orders", keys).open(beside.seal(0, 1, TAG, 0, b"body")) == Datagram(0, 1, TAG, 0, b"body")

@@ -12,7 +12,7 @@ import pytest
 
 from ordercast.model.units import Packet, Unit
 from ordercast.protocols.membership import units as membership
-from ordercast.protocols.membership.epoch import Cut
+from ordercast.protocols.membership.epoch import Cut, EpochReport
 from ordercast.protocols.membership.view import Incarnation
 from ordercast.protocols.prito.units import RunMarker
 from ordercast.protocols.sequencer import units as sequencer
@@ -176,6 +176,28 @@ HUGE = 1 << 62
 APPLICANT = Incarnation("D", 7, "127.0.0.1:7000")
 FIND = membership.Find("group", "D", 7, 5)
 APPLY = membership.Apply(APPLICANT, 3, 0, (("order", "total"),), None, 0b1, 5)
+FOUND = membership.Found("group", "D", 7, 5, APPLICANT, 1, 0, False, False, ("here",), 0, 7)
+BALLOT = 1, 1
+REPORT = membership.Report(
+    0, 1, BALLOT, None, leaving=False, has_state=True, report=EpochReport(*[(1, 2, 3, 4)] * 2, 5, *[(1, 2, 3, 4)] * 2)
+)
+REPORT_OF_VALUE = msgspec.structs.replace(REPORT, accepted=(BALLOT, hand.VALUE))
+SUPPLY = membership.Supply(PACKET, 0, 1, 5)
+IN_VIEW = (
+    membership.Flush(0, 1, BALLOT, 0, "why"),
+    REPORT,
+    REPORT_OF_VALUE,
+    membership.Propose(0, 1, BALLOT, hand.VALUE, 0),
+    membership.Accept(0, 1, BALLOT),
+    membership.Overruled(0, 1, BALLOT, (2, 1)),
+    membership.Install(0, 1, hand.VALUE),
+    membership.Entered(0, 1, has_state=True),
+    membership.Fetch(0, 1, ((2, 5),)),
+    SUPPLY,
+    membership.Leave(0, 1),
+    membership.Suspicion(0, 1, 0b1, "why"),
+    membership.Probe(0, 1),
+)
 
 
 def test_a_unit_of_a_view_is_valid_with_numbers_that_can_be_added() -> None:
@@ -203,3 +225,66 @@ def test_no_number_of_an_application_is_negative() -> None:
     for name in ("to", "view", "nonce", "ticket", "old"):
         assert not is_valid_outside(msgspec.structs.replace(APPLY, **{name: -1})), name
     assert not is_valid_outside(msgspec.structs.replace(APPLY, reached=1 << 64)), "there are 64 places"
+
+
+@pytest.mark.parametrize("unit", IN_VIEW, ids=lambda unit: type(unit).__name__)
+def test_every_kind_of_unit_of_a_view_gets_through(unit: membership.ControlUnit) -> None:
+    """A kind that never did would keep every view from ending. The number of its view has the bounds of all numbers."""
+    assert is_valid_in_view(unit, hand.VIEW)
+    assert is_valid_in_view(msgspec.structs.replace(unit, view=NUMBER[1]), hand.VIEW)
+    assert not is_valid_in_view(msgspec.structs.replace(unit, view=NUMBER[1] + 1), hand.VIEW)
+    assert not is_valid_in_view(msgspec.structs.replace(unit, source=4), hand.VIEW), "four members"
+
+
+def test_there_is_an_example_of_every_kind_of_a_view() -> None:
+    assert {type(unit) for unit in IN_VIEW} == set(membership.CONTROL_UNITS)
+
+
+WITH_NUMBER = {
+    **{
+        f"report {path}": lambda number, put=put: msgspec.structs.replace(REPORT, report=put(number))
+        for path, put in numbers(REPORT.report)
+    },
+    **{
+        f"{name} {path}": lambda number, kind=kind, put=put: kind(msgspec.structs.replace(hand.VALUE, cut=put(number)))
+        for name, kind in (
+            ("accepted", lambda value: msgspec.structs.replace(REPORT, accepted=(BALLOT, value))),
+            ("proposed", lambda value: membership.Propose(0, 1, BALLOT, value, 0)),
+            ("installed", lambda value: membership.Install(0, 1, value)),
+        )
+        for path, put in numbers(Cut((1, 2, 3, 4), 5, (1, 2, 3, 4), (1, 2, 3, 4), 6))
+    },
+    "fetched": lambda stop: membership.Fetch(0, 1, ((2, stop),)),
+    "supplied": lambda number: msgspec.structs.replace(SUPPLY, number=number),
+    "seq supplied": lambda seq: msgspec.structs.replace(SUPPLY, packet=msgspec.structs.replace(PACKET, seq=seq)),
+}
+"""Units of a view with any number in one place."""
+
+
+@pytest.mark.parametrize("unit", WITH_NUMBER.values(), ids=WITH_NUMBER.keys())
+def test_what_members_of_a_view_add_ends_where_all_numbers_do(unit: Any) -> None:
+    assert is_valid_in_view(unit(NUMBER[1]), hand.VIEW)
+    assert not is_valid_in_view(unit(NUMBER[1] + 1), hand.VIEW)
+
+
+def test_the_messages_of_a_supply_fit_into_its_packet() -> None:
+    """The payload has four bytes, the first message one."""
+    for length, is_valid_then in ((3, True), (4, False)):
+        packet = msgspec.structs.replace(PACKET, lengths=(1, length))
+        assert is_valid_in_view(msgspec.structs.replace(SUPPLY, packet=packet), hand.VIEW) == is_valid_then
+
+
+def test_one_that_is_found_says_where_it_is() -> None:
+    assert is_valid_outside(FOUND)
+    assert is_valid_outside(msgspec.structs.replace(FOUND, view=0, to=0, nonce=0))
+    for name in ("view", "to", "nonce"):
+        assert not is_valid_outside(msgspec.structs.replace(FOUND, **{name: -1})), name
+    assert not is_valid_outside(msgspec.structs.replace(FOUND, place=1)), "one member has no place 1"
+    for name in ("group", "name"):
+        assert not is_valid_outside(msgspec.structs.replace(FOUND, **{name: ""})), name
+
+
+def test_one_that_applied_is_answered() -> None:
+    answer = membership.Answer(7, 5, refused=False, why="wait", reach=0b1)
+    assert is_valid_outside(answer)
+    assert not is_valid_outside(msgspec.structs.replace(answer, reach=1 << 64)), "there are 64 places"
