@@ -85,6 +85,13 @@ def test_who_returns_does_so_when_it_has_crashed_and_hears_nothing_before() -> N
     )
 
 
+def test_who_is_leaving_does_not_leave_again() -> None:
+    space = StateSpace(group("spo", "", "a", leaves=2))
+    assert len(parse_schedule(space, ["E2 leaves", "E1 leaves"])) == 2
+    with pytest.raises(Exception, match="step 2, 'E2 leaves', is not enabled there"):
+        parse_schedule(space, ["E2 leaves", "E2 leaves"])
+
+
 def test_only_founders_return_and_each_once() -> None:
     for wrong in (("E3",), ("E2", "E2"), ("x",)):
         with pytest.raises(ConfigError, match="`returns` names founders, each once"):

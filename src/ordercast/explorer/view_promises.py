@@ -114,7 +114,7 @@ class ViewPromises:
         if not self._scenario.promise.uniform:
             return False
         resilience = self._scenario.group.sequencer.resilience
-        return self._scenario.promise.ladder or min(resilience, size - 1) >= size // 2
+        return self._scenario.promise.ladder or resilience >= size // 2
 
     def _what(self, number: int, part: _Part, verb: str = "delivered") -> str:
         return f"{self._items[number].describe()} is {verb} in view {part.number} at {name_of(part.node)}"
