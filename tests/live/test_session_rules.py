@@ -343,6 +343,15 @@ def test_heartbeats_are_sent_to_all_while_closing_and_not_before() -> None:
     assert session.handle(TimerFired("heartbeat")) == [again, SendControl(Heartbeat(Stage.ALL_DONE))]
 
 
+def test_the_timer_of_heartbeats_begins_with_the_session_for_founders_and_for_who_joins() -> None:
+    """It only begins again when it fires: without the first one no stage would be repeated before somebody is done."""
+    session = agreed()
+    first = SetTimer("heartbeat", session.config.heartbeat)
+    assert session.handle(TrafficReceived(2)).count(first) == 1
+    joiner = Session(3, ("D",), Identity(incarnation=ME), "", joined={0: "A", 3: "D"})
+    assert joiner.handle(Begin()) == [first]
+
+
 # --- values ---
 
 
