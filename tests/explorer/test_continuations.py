@@ -1,18 +1,21 @@
 """What a fair continuation must reach: who owes what to whom, with views and without."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
+import msgspec
 import pytest
 
 from ordercast.explorer.continuations import FairContinuations
 from ordercast.explorer.notation import parse_schedule
 from ordercast.explorer.scenario import Promise
 from ordercast.explorer.state_space import StateSpace, StepKind, decode
-from ordercast.model.config import GroupConfig
+from ordercast.model.config import GroupConfig, Rules
 from ordercast.model.machine import (
     Abort,
     Deliver,
     Level,
+    LogSizes,
     Numbered,
     Output,
     Reached,
@@ -182,3 +185,26 @@ def test_what_a_node_waits_for_is_told_in_its_own_words() -> None:
     found = FairContinuations(space).failure_from(space.initial_state())
     assert found is not None
     assert found.sentence == "a{2} of E1 is never delivered at E2: E2: better times (all timers at once)"
+
+
+@pytest.mark.parametrize(
+    ("goal", "rules", "is_noticed"),
+    [
+        (Level.ACKNOWLEDGED, Rules.SOUND, True),
+        (Level.ACKNOWLEDGED, Rules.PAPER, False),  # the printed rules say nothing of it
+        (Level.ACCEPTED, Rules.SOUND, False),  # it need not be known that all have it
+    ],
+)
+def test_who_keeps_what_nobody_needs_is_noticed_where_all_is_acknowledged(
+    goal: Level, rules: Rules, is_noticed: bool
+) -> None:
+    class Keeps(says([Numbered], [accepted, Deliver])):  # type: ignore[misc]
+        def log_sizes(self) -> LogSizes:
+            return LogSizes(2, 0, 0, 0, 0) if self.me == 1 else LogSizes(0, 0, 0, 0, 0)
+
+    scenario = a_scenario(Keeps, "a{2}", "", promise=Promise(ladder=False, liveness_goal=goal))
+    space = StateSpace(replace(scenario, group=msgspec.structs.replace(scenario.group, rules=rules)))
+    found = FairContinuations(space).failure_from(space.initial_state())
+    assert (found is not None) is is_noticed
+    if found is not None:
+        assert found.sentence.startswith("E2 keeps 2 packets that nobody needs any more")

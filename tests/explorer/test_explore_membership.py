@@ -13,12 +13,14 @@ import pytest
 
 from ordercast.explorer.explore import Search, explore
 from ordercast.explorer.membership_scenarios import SCENARIOS, membership_scenario
+from ordercast.explorer.node_states import suspicion_code
 from ordercast.explorer.notation import parse_schedule
 from ordercast.explorer.scenario import Scenario
 from ordercast.explorer.scenarios import scenario
 from ordercast.explorer.schedule_files import ScheduleFile, read_schedule, write_schedule
 from ordercast.explorer.state_space import StateSpace
 from ordercast.model.errors import ConfigError
+from ordercast.model.machine import Suspect
 from ordercast.model.runs import Channel
 from ordercast.protocols.membership import choice, coordinator
 from ordercast.protocols.membership.applicants import Applicants
@@ -83,6 +85,14 @@ def test_who_returns_does_so_when_it_has_crashed_and_hears_nothing_before() -> N
         len(parse_schedule(space, ["E2 sends a{1,2,3}", "E2 crashes", "E3 returns as E2", "E1 receives E3#0 join"]))
         == 4
     )
+
+
+def test_a_member_suspects_any_other_and_not_itself() -> None:
+    space = StateSpace(group("spo", "", "a", "", suspicions=1, joins=1))
+    founders = space.initial_state()[:2]
+    assert [space.nodes.can_suspect(state) for state in founders] == [(1,), (0,)]
+    suspected = [space.nodes.event(founders[0], suspicion_code(member)) for member in range(3)]
+    assert suspected == [Suspect(0b001), Suspect(0b010), Suspect(0b100)]
 
 
 def test_who_is_leaving_does_not_leave_again() -> None:

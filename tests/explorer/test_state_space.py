@@ -13,10 +13,12 @@ from ordercast.explorer.notation import parse_schedule
 from ordercast.explorer.promise_checker import PromiseBroken, PromiseChecker
 from ordercast.explorer.scenario import Promise, Scenario
 from ordercast.explorer.state_space import StateSpace, StepKind, decode
-from ordercast.model.machine import Abort, Drained, Numbered, Output, Send, Submit, ViewInstalled
+from ordercast.model.machine import Abort, Drained, Numbered, Output, Receive, Send, Submit, ViewInstalled
 from ordercast.model.runs import Channel
 from ordercast.model.units import Packet
+from ordercast.protocols.prito.units import RunMarker
 from ordercast.protocols.spo.units import Data, Status
+from ordercast.protocols.to.units import Heading, UnorderedReady
 from tests.explorer import toys
 from tests.explorer.test_explore_toys import a_scenario, accepted, preacknowledged
 
@@ -96,6 +98,16 @@ def test_a_message_may_overtake_those_of_other_priorities_only(line: str, urgent
     assert (counterexample is not None) is is_broken
     if counterexample is not None:
         assert "is delivered before a" in counterexample.sentence
+
+
+@pytest.mark.parametrize("urgent_first", [True, False])
+def test_a_run_ends_with_a_marker_and_nothing_else(urgent_first: bool) -> None:
+    promise = Promise(ladder=False, urgent_first=urgent_first)
+    scenario = a_scenario(toys.Flood, "a[1]{2}", "", promise=promise)
+    heading = Heading(0, 0, 0, (0, 0), 0, 0)
+    for unit, ends in ((RunMarker(heading, 1), urgent_first), (UnorderedReady(heading), False)):
+        after = PromiseChecker(scenario, NodeState(1, (0,)), Receive(unit)).after((0,))
+        assert after.may_end_run is ends
 
 
 @pytest.mark.parametrize("sender_order", [True, False])
