@@ -102,6 +102,22 @@ def test_who_is_leaving_does_not_leave_again() -> None:
         parse_schedule(space, ["E2 leaves", "E2 leaves"])
 
 
+def test_who_enters_a_view_or_departs_has_its_views_judged_then() -> None:
+    """E2 leaves: E1 enters the view without it, and E2 departs. Nothing else changes what is promised of views."""
+    space = StateSpace(group("spo", "", "", leaves=1))
+    state = space.initial_state()
+    entered = set()
+    steps = parse_schedule(space, ["E2 leaves"])
+    while steps:
+        state, effect = space.successor(state, steps[0])
+        assert effect is not None
+        if effect.enters:
+            here = space.nodes.states[effect.next]
+            entered.add((here.node, len(here.views), here.departed))
+        steps = space.progress_steps(state)
+    assert entered == {(0, 2, False), (1, 1, True)}
+
+
 def test_only_founders_return_and_each_once() -> None:
     for wrong in (("E3",), ("E2", "E2"), ("x",)):
         with pytest.raises(ConfigError, match="`returns` names founders, each once"):

@@ -13,7 +13,7 @@ from ordercast.explorer.notation import parse_schedule
 from ordercast.explorer.promise_checker import PromiseBroken, PromiseChecker
 from ordercast.explorer.scenario import Promise, Scenario
 from ordercast.explorer.state_space import StateSpace, StepKind, decode
-from ordercast.model.machine import Abort, Drained, Numbered, Output, Receive, Send, Submit, ViewInstalled
+from ordercast.model.machine import Abort, Deliver, Drained, Numbered, Output, Receive, Send, Submit, ViewInstalled
 from ordercast.model.runs import Channel
 from ordercast.model.units import Packet
 from ordercast.protocols.prito.units import RunMarker
@@ -108,6 +108,27 @@ def test_a_run_ends_with_a_marker_and_nothing_else(urgent_first: bool) -> None:
     for unit, ends in ((RunMarker(heading, 1), urgent_first), (UnorderedReady(heading), False)):
         after = PromiseChecker(scenario, NodeState(1, (0,)), Receive(unit)).after((0,))
         assert after.may_end_run is ends
+
+
+@pytest.mark.parametrize(
+    ("urgent_first", "views", "may_end_run", "is_broken"),
+    [(True, False, False, True), (False, False, False, False), (True, True, False, False), (True, False, True, False)],
+)
+def test_what_is_more_urgent_waits_for_nothing_else_within_a_run(
+    urgent_first: bool, views: bool, may_end_run: bool, is_broken: bool
+) -> None:
+    """All have both, and a comes first: rightly if priorities do not count, or a marker or a view ends the run."""
+    scenario = a_scenario(toys.Flood, "a{2} b[3]{2}", "", promise=Promise(ladder=False, urgent_first=urgent_first))
+    scenario = dataclasses.replace(scenario, group=replace(scenario.group, views=views))
+    before = NodeState(1, (0,), reached=(0, 0b11, 0b11, 0), may_end_run=may_end_run)
+    deliver = Deliver(Packet(0, 0b10, 0, (), 0, (1,), b"a"))
+    checker = PromiseChecker(scenario, before, Drained())
+    if is_broken:
+        with pytest.raises(PromiseBroken, match=r"^a\{2\} of E1 at E2 is delivered before b.*, which is more urgent$"):
+            checker.take(deliver)
+    else:
+        checker.take(deliver)
+        assert checker.after((0,)).delivered == 0b01
 
 
 @pytest.mark.parametrize("sender_order", [True, False])
