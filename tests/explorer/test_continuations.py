@@ -187,6 +187,16 @@ def test_what_a_node_waits_for_is_told_in_its_own_words() -> None:
     assert found.sentence == "a{2} of E1 is never delivered at E2: E2: better times (all timers at once)"
 
 
+def keeps(machine: MachineClass) -> MachineClass:
+    """The same, but E2 keeps two packets."""
+
+    class Keeps(machine):  # type: ignore[misc, valid-type]
+        def log_sizes(self) -> LogSizes:
+            return LogSizes(2, 0, 0, 0, 0) if self.me == 1 else LogSizes(0, 0, 0, 0, 0)
+
+    return Keeps
+
+
 @pytest.mark.parametrize(
     ("goal", "rules", "is_noticed"),
     [
@@ -198,13 +208,16 @@ def test_what_a_node_waits_for_is_told_in_its_own_words() -> None:
 def test_who_keeps_what_nobody_needs_is_noticed_where_all_is_acknowledged(
     goal: Level, rules: Rules, is_noticed: bool
 ) -> None:
-    class Keeps(says([Numbered], [accepted, Deliver])):  # type: ignore[misc]
-        def log_sizes(self) -> LogSizes:
-            return LogSizes(2, 0, 0, 0, 0) if self.me == 1 else LogSizes(0, 0, 0, 0, 0)
-
-    scenario = a_scenario(Keeps, "a{2}", "", promise=Promise(ladder=False, liveness_goal=goal))
+    machine = keeps(says([Numbered], [accepted, Deliver]))
+    scenario = a_scenario(machine, "a{2}", "", promise=Promise(ladder=False, liveness_goal=goal))
     space = StateSpace(replace(scenario, group=msgspec.structs.replace(scenario.group, rules=rules)))
     found = FairContinuations(space).failure_from(space.initial_state())
     assert (found is not None) is is_noticed
     if found is not None:
         assert found.sentence.startswith("E2 keeps 2 packets that nobody needs any more")
+
+
+def test_the_dead_keep_nothing() -> None:
+    machine = keeps(says(ALL))
+    assert failure(machine) == "E2 keeps 2 packets that nobody needs any more"
+    assert failure(machine, "E2 crashes", crashes=1) is None

@@ -130,6 +130,8 @@ def test_in_one_view_all_deliver_one_order() -> None:
     found = problem(node(0, A | B, (0, 1)), node(1, A | B, (1, 0)), node(2))
     assert found == "view 0 has different logs: E1 <a{1,2,3} b{1,2,3}>, E2 <b{1,2,3} a{1,2,3}>"
     assert "different logs" in problem(node(0, A, (0,)), node(1, B, (1,)), node(2)), "nothing is left out"
+    some, not_for_all = group("st", "a{1,2}", "b", ""), [node(0, A | B, (0, 1)), node(1, A | B, (0, 1))]
+    assert not problem(*not_for_all, node(2, B, (1,)), scene=some), "a is not for E3"
 
 
 def test_what_is_sent_to_selected_members_is_not_for_those_that_join_later() -> None:
