@@ -19,6 +19,7 @@ from ordercast.explorer.scenario import Scenario
 from ordercast.explorer.scenarios import scenario
 from ordercast.explorer.schedule_files import ScheduleFile, read_schedule, write_schedule
 from ordercast.explorer.state_space import StateSpace
+from ordercast.explorer.view_promises import ViewPromises
 from ordercast.model.errors import ConfigError
 from ordercast.model.machine import Suspect
 from ordercast.model.runs import Channel
@@ -102,8 +103,9 @@ def test_who_is_leaving_does_not_leave_again() -> None:
         parse_schedule(space, ["E2 leaves", "E2 leaves"])
 
 
-def test_who_enters_a_view_or_departs_has_its_views_judged_then() -> None:
+def test_who_enters_a_view_or_departs_has_its_views_judged_then(monkeypatch: pytest.MonkeyPatch) -> None:
     """E2 leaves: E1 enters the view without it, and E2 departs. Nothing else changes what is promised of views."""
+    monkeypatch.setattr(ViewPromises, "problem", lambda *_: "judged")
     space = StateSpace(group("spo", "", "", leaves=1))
     state = space.initial_state()
     entered = set()
@@ -111,7 +113,9 @@ def test_who_enters_a_view_or_departs_has_its_views_judged_then() -> None:
     while steps:
         state, effect = space.successor(state, steps[0])
         assert effect is not None
-        if effect.enters:
+        judged = space.problem(state, effect)
+        assert judged in {"", "judged"}
+        if judged:
             here = space.nodes.states[effect.next]
             entered.add((here.node, len(here.views), here.departed))
         steps = space.progress_steps(state)

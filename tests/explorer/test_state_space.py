@@ -129,6 +129,7 @@ def test_what_is_more_urgent_waits_for_nothing_else_within_a_run(
     else:
         checker.take(deliver)
         assert checker.after((0,)).delivered == 0b01
+        assert not checker.after((0,)).may_end_run, "a marker ends one run"
 
 
 @pytest.mark.parametrize("sender_order", [True, False])

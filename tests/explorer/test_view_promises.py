@@ -188,6 +188,7 @@ def test_who_joins_may_be_refused_and_begins_in_the_middle() -> None:
     outside = NodeState(2, (), submitted=-1)
     scene = group("to", "a b", "", "", joins=1)
     assert PromiseChecker(scene, outside, Enter()).after(()).submitted == 0
+    assert PromiseChecker(scene, outside, Drained()).after(()) == outside, "it has not begun"
     refused = PromiseChecker(scene, outside, Drained())
     refused.take(Abort("take a new incarnation"))
     assert refused.after(()).left
