@@ -22,6 +22,7 @@ from ordercast.explorer.state_space import StateSpace
 from ordercast.explorer.view_promises import ViewPromises
 from ordercast.model.errors import ConfigError
 from ordercast.model.machine import Suspect
+from ordercast.model.nodes import name_of
 from ordercast.model.runs import Channel
 from ordercast.protocols.membership import choice, coordinator
 from ordercast.protocols.membership.applicants import Applicants
@@ -103,23 +104,28 @@ def test_who_is_leaving_does_not_leave_again() -> None:
         parse_schedule(space, ["E2 leaves", "E2 leaves"])
 
 
-def test_who_enters_a_view_or_departs_has_its_views_judged_then(monkeypatch: pytest.MonkeyPatch) -> None:
-    """E2 leaves: E1 enters the view without it, and E2 departs. Nothing else changes what is promised of views."""
+@pytest.mark.parametrize(
+    ("line", "step", "judged"),
+    [
+        ("", "E2 leaves", {("E1", 2, False), ("E2", 1, True)}),  # E1 enters the view without it
+        ("a", "E2 sends a{1,2}", {("E1", 1, False), ("E2", 1, False)}),  # both deliver it
+    ],
+)
+def test_views_are_judged_when_somebody_enters_one_departs_or_delivers(
+    monkeypatch: pytest.MonkeyPatch, line: str, step: str, judged: set[tuple[str, int, bool]]
+) -> None:
     monkeypatch.setattr(ViewPromises, "problem", lambda *_: "judged")
-    space = StateSpace(group("spo", "", "", leaves=1))
-    state = space.initial_state()
-    entered = set()
-    steps = parse_schedule(space, ["E2 leaves"])
+    space = StateSpace(group("sequencer", "", line, leaves=1))
+    state, found = space.initial_state(), set()
+    steps = parse_schedule(space, [step])
     while steps:
         state, effect = space.successor(state, steps[0])
         assert effect is not None
-        judged = space.problem(state, effect)
-        assert judged in {"", "judged"}
-        if judged:
+        if space.problem(state, effect) == "judged":
             here = space.nodes.states[effect.next]
-            entered.add((here.node, len(here.views), here.departed))
+            found.add((name_of(here.node), len(here.views), here.departed))
         steps = space.progress_steps(state)
-    assert entered == {(0, 2, False), (1, 1, True)}
+    assert found == judged
 
 
 def test_only_founders_return_and_each_once() -> None:

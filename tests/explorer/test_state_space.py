@@ -132,6 +132,13 @@ def test_what_is_more_urgent_waits_for_nothing_else_within_a_run(
         assert not checker.after((0,)).may_end_run, "a marker ends one run"
 
 
+def test_the_most_urgent_may_come_first_and_ends_no_run() -> None:
+    scenario = a_scenario(toys.Flood, "a{2} b[3]{2}", "", promise=Promise(ladder=False, urgent_first=True))
+    checker = PromiseChecker(scenario, NodeState(1, (0,), reached=(0, 0b11, 0b11, 0), may_end_run=True), Drained())
+    checker.take(Deliver(Packet(0, 0b10, 1, (), 1, (1,), b"b", priority=3)))
+    assert (checker.after((0,)).delivered, checker.after((0,)).may_end_run) == (0b10, True)
+
+
 @pytest.mark.parametrize("sender_order", [True, False])
 def test_levels_are_reached_in_the_order_of_the_sender(sender_order: bool) -> None:
     """On a channel without order b may come first, and is accepted then."""

@@ -276,6 +276,19 @@ def test_a_group_without_a_quorum_may_wait(crashed: tuple[int, ...], resilience:
     assert ViewPromises(group("sequencer", resilience=resilience)).has_no_quorum(nodes) is blocked
 
 
+@pytest.mark.parametrize(
+    ("crashed", "resilience", "blocked"), [(1, 1, False), (2, 1, True), (2, 2, False), (2, 0, False)]
+)
+def test_with_resilience_so_many_report_that_one_of_them_has_each_message(
+    crashed: int, resilience: int, blocked: bool
+) -> None:
+    """Of five, three are a quorum. With resilience 1 two have each message, so that one of any four has it."""
+    everybody = OwnView(0, tuple(range(5)), 0, 0)
+    nodes = [replace(done(number), views=(everybody,), crashed=number >= 5 - crashed) for number in range(5)]
+    scene = group("sequencer", "a", "b", "", "", "", resilience=resilience)
+    assert ViewPromises(scene).has_no_quorum(nodes) is blocked
+
+
 def test_half_of_a_view_with_its_first_member_is_a_quorum() -> None:
     first, other, third = (done(number, second(3, (0, 1))) for number in range(3))
     promises = ViewPromises(group())

@@ -136,7 +136,7 @@ class ViewPromises:
 
     def _reports_needed(self, size: int) -> int:
         resilience = 0 if self._scenario.promise.ladder else self._scenario.group.sequencer.resilience
-        return size - min(resilience, size - 1) if resilience else 1
+        return size - resilience if resilience else 1  # in a small view a quorum is more
 
     def lacking(self, nodes: Sequence[NodeState]) -> str:
         """Why a group that is quiescent, and has a quorum, has not reached its goal; empty if it has."""
