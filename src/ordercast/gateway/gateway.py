@@ -65,11 +65,10 @@ class Gateway:
         A second call for the same batch waits for the first. Raises `LocalProtocolError` for a batch that does not fit
         into a message, and `GroupError` if the group ended: then it may be in the order, and is to be sent again.
         """
-        if self._has(batch.source, batch.number):
-            return Committed(self._position(batch.source), again=True)
         key = batch.source, batch.number
         if key not in self._sending:
-            self._sending[key] = asyncio.ensure_future(self._send(batch))
+            call = self._repeat(batch) if self._has(*key) else self._send(batch)
+            self._sending[key] = asyncio.ensure_future(call)
             self._sending[key].add_done_callback(lambda _: self._sending.pop(key))
         return await asyncio.shield(self._sending[key])
 
@@ -92,6 +91,17 @@ class Gateway:
         finally:
             self._waiting.pop((batch.source, batch.number), None)
         return Committed(self._position(batch.source), again=False)
+
+    async def _repeat(self, batch: Batch) -> Committed:
+        """The batch was delivered here before, which does not say that a majority has it on the disk.
+
+        If that is not known, a batch with its number and without rows is sent: all drop it, and it is durable later.
+        """
+        position = self._position(batch.source)
+        if self._group.stats().durable_position <= position:
+            receipt = await self._group.send(encode_batch(Batch(batch.source, batch.number, ())))
+            await receipt.durable()
+        return Committed(position, again=True)
 
     def _position(self, source: str) -> int:
         last = self._batches.last(source)
