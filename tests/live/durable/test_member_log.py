@@ -4,6 +4,7 @@ import asyncio
 import logging
 import os
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,10 +12,17 @@ import pytest
 import ordercast
 from ordercast import ConfigError, GroupAborted, LocalProtocolError, LogSettings, View
 from ordercast.live.durability import Durability, DurableWaiters
+from ordercast.live.host.durable.member_log import MemberLog
+from ordercast.live.host.durable.restart_host import decode_here, encode_here
 from ordercast.log import check
+from ordercast.protocols.membership.view import GroupView, Incarnation, founding_view
+from ordercast.protocols.restart.assessment import Here
+from ordercast.protocols.restart.standing import Plan, Standing, encode_standing
 from tests.live.durable.logged import LOGGED_ORDERS, hashes, is_file_in, kill, open_logged, texts
 from tests.live.groups import group_of, hear, new_name, run
 from tests.small_disk import fill, small_disk
+
+ONE = Incarnation("A", 1, "127.0.0.1:7000")
 
 
 @pytest.mark.parametrize("order", LOGGED_ORDERS)
@@ -205,3 +213,41 @@ class TestDurability:
             assert not found.waits
 
         run(test)
+
+
+def test_who_gives_up_a_plan_and_agrees_to_another_waits_for_the_disk_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That the first one is on the disk says nothing of the second."""
+
+    async def test() -> None:
+        log = MemberLog(LogSettings(tmp_path), "g", "A")
+        log.standing = Standing(founding_view((ONE,), b""))
+        monkeypatch.setattr(log, "write_note", lambda: None)
+        monkeypatch.setattr(log, "when_durable", written.append)
+        first = asyncio.ensure_future(log.agree(Plan(1, b"1", 0, b"", (ONE,), ONE)))
+        await asyncio.sleep(0)
+        first.cancel()
+        second = asyncio.ensure_future(log.agree(Plan(1, b"2", 0, b"", (ONE,), ONE)))
+        await asyncio.sleep(0)
+        written[0]()
+        await asyncio.sleep(0.01)
+        assert not second.done()
+        written[1]()
+        await second
+
+    written: list[Callable[[], None]] = []
+    run(test)
+
+
+def test_what_names_members_at_places_that_are_none_is_not_taken_for_a_log() -> None:
+    """It would be sent to there."""
+
+    def said(view: GroupView, plan: Plan | None = None) -> Here | None:
+        return decode_here(encode_here(Here("g", ONE, encode_standing(Standing(view)), 0, b"", plan=plan)), "g")
+
+    nowhere = Incarnation("B", 1, "nowhere")
+    assert said(founding_view((ONE,), b"")) is not None
+    assert said(founding_view((ONE, nowhere), b"")) is None
+    assert said(founding_view((ONE,), b""), Plan(1, b"1", 0, b"", (nowhere,), ONE)) is None
+    assert said(founding_view((ONE,), b""), Plan(1, b"1", 0, b"", (ONE,), nowhere)) is None

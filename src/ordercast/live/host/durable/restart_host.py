@@ -53,11 +53,14 @@ def decode_here(message: Restarting, group: str) -> Here | None:
     """What was said; None if it makes no sense here."""
     try:
         found = _here_decoder.decode(message.data)
-        found.standing()
-        address_of(found.me.address)
+        named = [found.me, *found.standing().view.members]
+        if found.plan is not None:
+            named += [found.plan.holder, *found.plan.members]
+        for one in named:
+            address_of(one.address)
     except (msgspec.MsgspecError, ConfigError):
         return None
-    return found if found.group == group and found.me.is_well_formed() else None
+    return found if found.group == group and all(one.is_well_formed() for one in named) else None
 
 
 def encode_here(here: Here) -> Restarting:
