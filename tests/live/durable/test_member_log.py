@@ -15,7 +15,8 @@ from ordercast.live.durability import Durability, DurableWaiters
 from ordercast.live.host.durable.member_log import MemberLog
 from ordercast.live.host.durable.restart_host import decode_here, encode_here
 from ordercast.log import check
-from ordercast.protocols.membership.view import GroupView, Incarnation, founding_view
+from ordercast.protocols.membership.epoch import Cut
+from ordercast.protocols.membership.view import Incarnation, NextView, founding_view
 from ordercast.protocols.restart.assessment import Here
 from ordercast.protocols.restart.standing import Plan, Standing, encode_standing
 from tests.live.durable.logged import LOGGED_ORDERS, hashes, is_file_in, kill, open_logged, texts
@@ -240,14 +241,26 @@ def test_who_gives_up_a_plan_and_agrees_to_another_waits_for_the_disk_again(
     run(test)
 
 
-def test_what_names_members_at_places_that_are_none_is_not_taken_for_a_log() -> None:
-    """It would be sent to there."""
+def test_what_makes_no_sense_is_not_taken_for_what_a_log_has() -> None:
+    """It would be sent to addresses that are none, or a view would be made that there cannot be."""
 
-    def said(view: GroupView, plan: Plan | None = None) -> Here | None:
-        return decode_here(encode_here(Here("g", ONE, encode_standing(Standing(view)), 0, b"", plan=plan)), "g")
+    def said(
+        members: tuple[Incarnation, ...] = (ONE,), plan: Plan | None = None, accepted: NextView | None = None
+    ) -> Here | None:
+        note = encode_standing(Standing(founding_view(members, b""), accepted=accepted))
+        return decode_here(encode_here(Here("g", ONE, note, 0, b"", plan=plan)), "g")
+
+    def plan(member: Incarnation, holder: Incarnation, *basis: bytes) -> Plan:
+        return Plan(1, b"1", 0, b"", (member,), holder, basis)
+
+    def accepted(stay: int, next_node: int) -> NextView:
+        return NextView(1, stay, (), 1, (), Cut((0,)), 0, (), next_node, "")
 
     nowhere = Incarnation("B", 1, "nowhere")
-    assert said(founding_view((ONE,), b"")) is not None
-    assert said(founding_view((ONE, nowhere), b"")) is None
-    assert said(founding_view((ONE,), b""), Plan(1, b"1", 0, b"", (nowhere,), ONE)) is None
-    assert said(founding_view((ONE,), b""), Plan(1, b"1", 0, b"", (ONE,), nowhere)) is None
+    assert said(plan=plan(ONE, ONE, b"1"), accepted=accepted(1, 1)) is not None
+    assert said((ONE, nowhere)) is None
+    assert said(plan=plan(nowhere, ONE, b"1")) is None
+    assert said(plan=plan(ONE, nowhere, b"1")) is None
+    assert said(plan=plan(ONE, ONE)) is None, "it says nothing of what its member had noted"
+    for stay, next_node in ((-1, 1), (2, 1), (1, 1 << 40)):
+        assert said(accepted=accepted(stay, next_node)) is None, "no view can be made of it"
