@@ -46,6 +46,7 @@ from ordercast.simulator import RunResult, simulate
 from ordercast.simulator.counters import Counters, Durations
 from ordercast.trace.recorder import Sink
 from ordercast.trace.schema import EventField, EventRow
+from ordercast.trace.storage import Location, RemotePath, location
 
 __all__ = [
     "Bursts",
@@ -63,6 +64,7 @@ __all__ = [
     "GroupConfig",
     "Join",
     "Leave",
+    "Location",
     "Loss",
     "LossInference",
     "Miss",
@@ -75,6 +77,7 @@ __all__ = [
     "PriorityReadings",
     "Progress",
     "RecoveryPolicy",
+    "RemotePath",
     "Restart",
     "Return",
     "Rules",
@@ -97,5 +100,6 @@ __all__ = [
     "Witness",
     "Workload",
     "audit",
+    "location",
     "simulate",
 ]

@@ -117,6 +117,7 @@ def test_every_setting_is_compared_under_its_own_name(field: str) -> None:
         "window": 3,
         "quorum": "static",
         "failure_timeout": 9,
+        "pause_timeout": 3.0,
         "round_trip": 0.5,
         "mtu": 1400,
         "max_datagram_size": 2000,

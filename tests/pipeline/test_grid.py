@@ -76,8 +76,8 @@ def test_every_field_can_be_reached() -> None:
             return {path for key, item in value.items() for path in paths(item, f"{prefix}.{key}")}
         return {prefix[1:]}
 
-    left_out = {"workload.script", "group.views", "group.polls_late", "group.sequencer.history_bytes"}  # by default
-    assert reached == paths(decoded, "") - {"faults"} | left_out
+    by_default = {"workload.script", "group.views", "group.polls_late", "group.sequencer.history_bytes", "logs"}
+    assert reached == paths(decoded, "") - {"faults"} | by_default
 
 
 def test_fields_by_their_paths_short_and_whole() -> None:

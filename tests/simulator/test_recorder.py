@@ -58,6 +58,7 @@ def test_a_busy_run_has_rows_of_all_kinds(rows: list[Row]) -> None:
     """What the other tests ask of rows is asked of something."""
     others = {"abort", "crash", "view", "stop", "resume"}  # ends of groups, and what ST does
     others |= {"leave", "exclude", "block", "unblock", "state", "renumber"}  # of groups whose members change
+    others |= {"durable", "restart", "drop"}  # of nodes with durable logs
     assert {row.event for row in rows} == {kind.value for kind in EventKind} - others
     assert {row.detail for row in of(rows, "transmit")} == {"data", "copy", "status", "poll", "request"}
     assert {row.detail for row in of(rows, "lose")} >= {"loss", "burst", "split", "overrun"}

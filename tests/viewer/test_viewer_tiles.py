@@ -128,7 +128,8 @@ def test_every_kind_has_a_class() -> None:
     assert len(CLASS_OF_KIND) == len(KINDS)
     classes = {name: CLASSES[CLASS_OF_KIND[code]] for name, code in CODES.items()}
     assert {name for name, found in classes.items() if found == "recovery"} == {
-        *("abort", "view", "leave", "exclude", "block", "unblock", "state", "renumber", "stop", "resume", "crash")
+        *("abort", "view", "leave", "exclude", "block", "unblock", "state", "renumber", "stop", "resume", "crash"),
+        *("restart", "drop"),
     }
     assert set(CODES) == {kind.value for kind in EventKind} | {"unknown"}
 

@@ -11,7 +11,7 @@ for (const figure of document.querySelectorAll(".plot")) {
     return element;
   };
   const stage = made("div", "stage"), value = made("div", "value"), run = made("div", "run"), toggles = made("div", "toggles");
-  stage.style.position = "relative"; value.hidden = run.hidden = true; value.setAttribute("role", "status");
+  value.hidden = run.hidden = true; value.setAttribute("role", "status");
   svg.replaceWith(stage); stage.append(svg, value); figure.append(toggles, run);
   const labels = new Map(data.series.map((series) => [series.name, series]));
   const buttons = [];

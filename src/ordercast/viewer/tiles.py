@@ -31,6 +31,7 @@ _CLASS_OF = {
     EventKind.ACCEPT: "level",
     EventKind.PREACK: "level",
     EventKind.ACK: "level",
+    EventKind.DURABLE: "level",
     EventKind.DELIVER: "deliver",
     EventKind.REQUEST: "transmit",
     EventKind.TIMEOUT: "other",
