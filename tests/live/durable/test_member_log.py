@@ -264,3 +264,18 @@ def test_what_makes_no_sense_is_not_taken_for_what_a_log_has() -> None:
     assert said(plan=plan(ONE, ONE)) is None, "it says nothing of what its member had noted"
     for stay, next_node in ((-1, 1), (2, 1), (1, 1 << 40)):
         assert said(accepted=accepted(stay, next_node)) is None, "no view can be made of it"
+
+
+def test_a_disk_that_cannot_be_read_is_told_when_the_log_is_verified(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(_: object) -> None:
+        raise OSError(5, "Input/output error")
+
+    async def test() -> None:
+        with pytest.raises(ConfigError, match=r"the log in .*: Input/output error"):
+            await MemberLog(LogSettings(tmp_path, verify=True), "g", "A").open(1000)
+
+    (tmp_path / f"{0:020}").touch()
+    monkeypatch.setattr("ordercast.live.host.durable.member_log.check_disk", fails)
+    run(test)
