@@ -137,7 +137,7 @@ def test_a_member_that_was_excluded_and_returned_has_a_thread_again() -> None:
         detection = FailureDetection(
             Lines(),  # type: ignore[arg-type]
             200 * MILLISECOND,
-            SECOND,
+            5 * SECOND,
             stage=lambda: Stage.OPEN,
             suspect=lambda _: None,
             unheard=lambda _: None,
@@ -147,7 +147,9 @@ def test_a_member_that_was_excluded_and_returned_has_a_thread_again() -> None:
         for _ in range(2):
             sent.by.clear()
             detection.enter_view(0, 2)
-            time.sleep(0.2)  # the loop is blocked
+            until = time.monotonic() + 5
+            while not sent.by and time.monotonic() < until:
+                time.sleep(0.01)  # the loop is blocked
             detection.stop()
             assert sent.by
 
