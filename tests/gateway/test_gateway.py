@@ -4,15 +4,13 @@ import asyncio
 import random
 from http.client import HTTPConnection
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 import pytest
 
 from ordercast import Group, Message
 from ordercast.gateway import Batch, Batches, Committed, Gateway, batches_in, recover
-from ordercast.gateway.batches import encode_batch
 from ordercast.gateway.http import CONTENT, GatewayServer
 from ordercast.log import Log
 from ordercast.model.errors import LocalProtocolError, LogError
@@ -84,9 +82,8 @@ async def restart(folder: Path) -> None:
     recover(batches, folder / "B", back.starts_at)
     applications[1] = Application(back, batches)
     assert await applications[1].gateway.commit(Batch("query", 1, (b"one",))) == Committed(1, again=True)
-    two = await applications[1].gateway.commit(Batch("query", 2, (b"two",)))
-    assert not two.again
-    assert two.position in {2, 3}  # 3 if it was not known that a majority had the one before
+    # position 2 is of what told that batch 1 is durable
+    assert await applications[1].gateway.commit(Batch("query", 2, (b"two",))) == Committed(3, again=False)
     await close([groups[0], back], applications)
     assert [each.rows for each in batches_in(folder / "A")] == [(b"zero",), (b"one",), (b"two",)]
 
@@ -133,53 +130,6 @@ async def over_http(folder: Path) -> None:
     await close(groups, applications)
 
 
-class SlowDisks:
-    """A group whose messages are delivered at once, and durable when `synced` is set."""
-
-    def __init__(self) -> None:
-        self.synced = asyncio.Event()
-        self.payloads: list[bytes] = []
-        self.gateway = Gateway(cast("Group", self), Batches())
-        self.max_message_size = 1000
-
-    async def send(self, payload: bytes) -> "SlowDisks":
-        self.gateway._batches.take(payload, len(self.payloads))
-        self.gateway._wake()
-        self.payloads.append(payload)
-        return self
-
-    async def durable(self) -> None:
-        await self.synced.wait()
-
-    def stats(self) -> SimpleNamespace:
-        return SimpleNamespace(durable_position=len(self.payloads) if self.synced.is_set() else 0)
-
-
-async def slow_disks() -> None:
-    group, batch = SlowDisks(), Batch("query", 0, (b"row",))
-    gone = asyncio.ensure_future(group.gateway.commit(batch))
-    again = asyncio.ensure_future(group.gateway.commit(batch))
-    elsewhere = SlowDisks()
-    elsewhere.gateway.take(Message.make("A", encode_batch(batch)))  # another gateway has sent it
-    there = asyncio.ensure_future(elsewhere.gateway.commit(batch))
-    await asyncio.sleep(0.01)
-    gone.cancel()
-    late = asyncio.ensure_future(group.gateway.commit(batch))
-    await asyncio.sleep(0.01)
-    assert not any(each.done() for each in (again, late, there))
-    group.synced.set()
-    elsewhere.synced.set()
-    assert [(await each).again for each in (again, late, there)] == [False, False, True]
-    assert (len(group.payloads), len(elsewhere.payloads)) == (1, 1)
-    assert elsewhere.gateway._batches.repeated == 1
-    assert (await group.gateway.commit(batch)).again
-    assert len(group.payloads) == 1
-
-
-def test_a_batch_that_is_handed_over_again_is_answered_when_it_is_durable() -> None:
-    run(slow_disks)
-
-
 def test_a_batch_is_posted_and_answered(tmp_path: Path) -> None:
     run(over_http, tmp_path)
 
@@ -207,3 +157,50 @@ async def too_large(folder: Path) -> None:
 
 def test_a_batch_that_is_too_large_is_refused(tmp_path: Path) -> None:
     run(too_large, tmp_path)
+
+
+class Slow:
+    """A group whose disks are slow: a stand-in, in which everything sent is ordered at once."""
+
+    max_message_size = 1000
+    name, me = "g", "A"
+
+    def __init__(self) -> None:
+        self.sent: list[bytes] = []
+        self.disks = asyncio.Event()
+
+    async def send(self, payload: bytes) -> "Slow":
+        self.sent.append(payload)
+        return self
+
+    async def durable(self) -> None:
+        await self.disks.wait()
+
+
+def test_a_batch_that_another_gateway_ordered_is_not_committed_before_it_is_durable() -> None:
+    async def test() -> None:
+        group, batches = Slow(), Batches()
+        gateway = Gateway(group, batches)  # type: ignore[arg-type]
+        assert batches.take(payload("q", 0), 7) is not None
+        asked = [asyncio.ensure_future(gateway.commit(Batch("q", 0, (b"row",)))) for _ in range(2)]
+        await asyncio.sleep(0.01)
+        assert [each.done() for each in asked] == [False, False]
+        assert [batches.take(each, 8) for each in group.sent] == [None], "it is dropped everywhere"
+        group.disks.set()
+        assert await asyncio.gather(*asked) == [Committed(7, again=True)] * 2
+        assert gateway.sent == 0
+
+    run(test)
+
+
+def test_a_length_of_thousands_of_digits_is_answered() -> None:
+    async def test() -> None:
+        gateway = Gateway(Slow(), Batches())  # type: ignore[arg-type]
+        server = await GatewayServer(gateway, Slow()).serve("127.0.0.1", 0)  # type: ignore[arg-type]
+        reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+        writer.write(b"POST /batches HTTP/1.1\r\nContent-Length: " + b"9" * 5000 + b"\r\n\r\n")
+        assert b" 413 " in await reader.readline()
+        writer.close()
+        server.close()
+
+    run(test)

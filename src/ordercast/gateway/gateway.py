@@ -67,12 +67,14 @@ class Gateway:
         """
         key = batch.source, batch.number
         if key not in self._sending:
-            call = self._repeat(batch) if self._has(*key) else self._send(batch)
-            self._sending[key] = asyncio.ensure_future(call)
+            again = self._has(*key)
+            if again:  # it need not be on the disks yet: what is sent behind it, and is dropped everywhere, tells when
+                batch = Batch(*key, ())
+            self._sending[key] = asyncio.ensure_future(self._send(batch, again=again))
             self._sending[key].add_done_callback(lambda _: self._sending.pop(key))
         return await asyncio.shield(self._sending[key])
 
-    async def _send(self, batch: Batch) -> Committed:
+    async def _send(self, batch: Batch, *, again: bool) -> Committed:
         payload = encode_batch(batch)
         if len(payload) > self.max_batch_size:
             raise LocalProtocolError(
@@ -80,7 +82,7 @@ class Gateway:
                 f"group has at most {self.max_batch_size}: make smaller batches (maxOffsetsPerTrigger)"
             )
         arrived = self._waiting[batch.source, batch.number] = asyncio.get_running_loop().create_future()
-        self.sent += 1
+        self.sent += not again
         self._wake()  # another gateway may have sent it since this one was asked
         try:
             receipt = await self._group.send(payload)
@@ -90,18 +92,7 @@ class Gateway:
             raise LocalProtocolError(str(error)) from error
         finally:
             self._waiting.pop((batch.source, batch.number), None)
-        return Committed(self._position(batch.source), again=False)
-
-    async def _repeat(self, batch: Batch) -> Committed:
-        """The batch was delivered here before, which does not say that a majority has it on the disk.
-
-        If that is not known, a batch with its number and without rows is sent: all drop it, and it is durable later.
-        """
-        position = self._position(batch.source)
-        if self._group.stats().durable_position <= position:
-            receipt = await self._group.send(encode_batch(Batch(batch.source, batch.number, ())))
-            await receipt.durable()
-        return Committed(position, again=True)
+        return Committed(self._position(batch.source), again=again)
 
     def _position(self, source: str) -> int:
         last = self._batches.last(source)
