@@ -178,8 +178,9 @@ FIND = membership.Find("group", "D", 7, 5)
 APPLY = membership.Apply(APPLICANT, 3, 0, (("order", "total"),), None, 0b1, 5)
 FOUND = membership.Found("group", "D", 7, 5, APPLICANT, 1, 0, False, False, ("here",), 0, 7)
 BALLOT = 1, 1
+VECTORS = dict.fromkeys(("expected", "stable", "base", "units"), (1, 2, 3, 4))
 REPORT = membership.Report(
-    0, 1, BALLOT, None, leaving=False, has_state=True, report=EpochReport(*[(1, 2, 3, 4)] * 2, 5, *[(1, 2, 3, 4)] * 2)
+    0, 1, BALLOT, None, leaving=False, has_state=True, report=EpochReport(**VECTORS, round=5, numbered_below=6)
 )
 REPORT_OF_VALUE = msgspec.structs.replace(REPORT, accepted=(BALLOT, hand.VALUE))
 SUPPLY = membership.Supply(PACKET, 0, 1, 5)
