@@ -263,6 +263,19 @@ BREAKAGES: list[tuple[str, Script, str]] = [
 ]
 
 
+@pytest.mark.parametrize(
+    ("change", "sentence", "messages"),
+    [
+        ("exclude 1; deliver p", "E3 delivered E2#0 after it was excluded", ((1, 0),)),
+        ("exclude 1; state 0 1", "E3 loaded a state after it was excluded", ()),
+        ("exclude 1; view 1 = 0 2 heard 0", "E3 installed a view after it was excluded", ()),
+    ],
+)
+def test_what_was_done_by_one_that_is_no_member_is_named(change: str, sentence: str, messages: tuple[Any, ...]) -> None:
+    found = audited(edited(GOOD, 2, ("exclude 1", change))).findings["views_in_order"].witnesses
+    assert [(one.violation.sentence, one.violation.messages) for one in found] == [(sentence, messages)]
+
+
 @pytest.mark.parametrize(("name", "script", "sentence"), BREAKAGES)
 def test_what_is_broken_is_named(name: str, script: Script, sentence: str) -> None:
     assert broken(script).get(name) == sentence
@@ -326,6 +339,29 @@ def test_the_order_in_a_tail_is_not_asked_where_it_is_not_promised() -> None:
     assert "uniform" in broken(script, Service.SEQUENCED)
     script = edited(TAIL, 1, ("deliver a; view 1", "deliver z; deliver a; view 1"))
     assert "same_set" in broken(script, Service.SEQUENCED, config=None), "whoever goes on has no tail"
+
+
+@pytest.mark.parametrize("goes_on", ["", "view 1 = 0 1 heard 0 1"])
+def test_a_tail_is_cut_whether_or_not_the_others_have_a_next_view(goes_on: str) -> None:
+    """What E3 delivered as a sequencer without resilience, and then crashed, others may order differently."""
+    script = {
+        0: f"view 0 = 0 1 2 heard; send a 0 1 2; deliver p; deliver a; {goes_on}",
+        1: f"view 0 = 0 1 2 heard; send p 0 1 2; deliver p; deliver a; {goes_on}",
+        2: "view 0 = 0 1 2 heard; deliver a; deliver p; crash",
+    }
+    assert broken(script, Service.SEQUENCED, config=None) == {}
+    assert "same_order" in broken(script, Service.TOTAL)
+
+
+def test_what_one_delivered_that_does_not_go_on_others_may_deliver_in_a_later_view() -> None:
+    script = edited(TAIL, 2, ("deliver z", "deliver b"))
+    assert broken(script, Service.SEQUENCED, config=None) == {}
+    assert broken(script, Service.TOTAL)["one_epoch"] == "E1 delivered E1#1 in view 1, E3 in view 0"
+
+
+def test_a_node_that_was_in_no_view_has_no_tail() -> None:
+    script = {**TAIL, 3: ""}
+    assert broken(script, Service.SEQUENCED, config=None) == {}
 
 
 # --- destinations ---
@@ -446,6 +482,16 @@ def test_priority_runs_end_with_a_view() -> None:
     assert found(lacking) >= {"same_runs", "same_set"}
 
 
+def test_whoever_goes_on_to_the_end_has_the_whole_last_run() -> None:
+    script = {0: "view 0 = 0 1 heard; send a 0 1; deliver a", 1: "view 0 = 0 1 heard; deliver a"}
+    assert broken(script, Service.PRIORITY_TOTAL) == {}
+    lacking = edited(script, 1, ("deliver a", ""))
+    found = broken(lacking, Service.PRIORITY_TOTAL)
+    assert found["same_runs"] == "in view 0 the 1st priority run of E2 lacks E1#0, unlike that of E1"
+    killed = edited(script, 1, ("deliver a", "crash"))
+    assert "same_runs" not in broken(killed, Service.PRIORITY_TOTAL)
+
+
 # --- rows ---
 
 
@@ -516,6 +562,37 @@ def test_epochs() -> None:
     assert epochs.stopped() == {1, 2}
     assert epochs.at(3, 0) is None
     assert replace(epochs, by_view=frozenset()) == epochs
+
+
+def test_the_order_of_rows_in_a_trace_does_not_matter() -> None:
+    backwards = logs_of("r", 4, [columns_of(rows_of(GOOD)[::-1])]).epochs
+    assert backwards == epochs_of(GOOD)
+
+
+def test_an_epoch_ends_with_the_next_view_or_with_the_membership() -> None:
+    """The numbers of the views that follow; and where the rows are, which have the time of their places."""
+    epochs = epochs_of(GOOD)
+    ends = [[epochs.closing(epoch) for epoch in mine] for mine in epochs.by_node]
+    assert [[end and end[1] for end in mine] for mine in ends] == [[1, 2, None], [1, 2], [1], [2, None]]
+    lines = [[line.strip() for line in GOOD[node].replace(";", "\n").splitlines()] for node in (1, 2)]
+    view = lines[0].index("view 1 = 0 1 3 heard 0 1")
+    assert [end and end[0] for end in ends[1]] == [view, lines[0].index("leave drained")]
+    assert [end and end[0] for end in ends[2]] == [lines[1].index("exclude 1")]
+
+
+def test_a_donors_history_begins_with_its_own_state() -> None:
+    """E2 was a donor too, and its record ends before that view: nothing is known of what it gave to E3."""
+    script = {
+        0: "view 0 = 0 1 heard; send a 0 1 2 3 4; deliver a; view 1 = 0 1 2 3 heard 0 1; send b 0 1 2 3 4; deliver b"
+        "; view 2 = 0 2 3 4 heard 0 2 3",
+        1: "view 0 = 0 1 heard; deliver a; crash",
+        2: "view 1 = 0 1 2 3 heard 0 1; state 1 1; deliver b; view 2 = 0 2 3 4 heard 0 2 3",
+        3: "view 1 = 0 1 2 3 heard 0 1; state 0 1; deliver b; view 2 = 0 2 3 4 heard 0 2 3",
+        4: "view 2 = 0 2 3 4 heard 0 2 3; state 3 2",
+    }
+    assert broken(script) == {}
+    lacks = "E5 joined with the state of view 2 from E4; it lacks E1#1, which E1 delivered before that view"
+    assert broken(edited(script, 3, ("deliver b;", "")))["state_complete"] == lacks
 
 
 def test_a_state_that_a_donor_got_itself_counts_as_what_it_delivered() -> None:

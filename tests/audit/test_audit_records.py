@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from ordercast.audit.records import members_join
 from ordercast.audit.reference import audit
+from ordercast.audit.run_rows import runs_by_name
 from ordercast.audit.verdict import Verdict
 from ordercast.model.errors import TraceError
 from ordercast.model.nodes import with_names
@@ -224,3 +226,25 @@ def test_one_that_was_killed_is_named(tmp_path: Path) -> None:
     verdict = by_all_means([tmp_path])
     assert verdict.holds
     assert "the record of E3 is incomplete" in verdict.incomplete_records[0]
+
+
+@pytest.mark.parametrize(
+    ("node", "group", "may_join"),
+    [(1, {"views": True}, True), (1, {"views": False}, False), (1, {}, False), (None, {"views": True}, False)],
+)
+def test_others_may_join_a_member_whose_group_has_views(
+    node: int | None, group: dict[str, bool], may_join: bool
+) -> None:
+    assert members_join({"node": node, "config": json.dumps({"group": group})}) is may_join
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_only_records_of_which_both_are_of_a_changing_group_may_know_of_different_nodes(order: int) -> None:
+    def row(node: int, nodes: int, *, views: bool) -> dict[str, Any]:
+        config = json.dumps({"group": {"views": views}})
+        told = {"run": "g", "protocol": "to", "nodes": nodes, "node": node, "config": config, "sent": 1}
+        return {**told, "error": None, "aborted": False, "complete": True}
+
+    assert runs_by_name([row(0, 4, views=True), row(1, 3, views=True)][::order])["g"]["nodes"] == 4
+    with pytest.raises(TraceError, match="run g is recorded with nodes"):
+        runs_by_name([row(0, 4, views=True), row(1, 3, views=False)][::order])
