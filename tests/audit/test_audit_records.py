@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ordercast.audit.records import members_join
+from ordercast.audit.records import members_join, merged_names
 from ordercast.audit.reference import audit
 from ordercast.audit.run_rows import runs_by_name
 from ordercast.audit.verdict import Verdict
@@ -183,8 +183,24 @@ def test_a_lacking_record_is_told_of_by_name_also_if_others_joined_later(tmp_pat
 @pytest.mark.parametrize("members", [["ada"], ["ada", "bob", "cy", "dan"], "ada, bob, cy", None])
 def test_a_lacking_record_without_usable_names_is_told_of_by_number(tmp_path: Path, members: Any) -> None:
     names = json.dumps({"group": {}, "live": {"members": members}})
-    folders = [keep(tmp_path / NAMES[node], GOOD.rows, node, config=names) for node in (0, 2)]
-    assert "the record of E2 is incomplete;" in by_all_means(folders).incomplete_records[0]
+    folders = [keep(tmp_path / NAMES[node], GOOD.rows, node, config=names) for node in (1, 2)]
+    assert "the record of E1 is incomplete;" in by_all_means(folders).incomplete_records[0]
+
+
+@pytest.mark.parametrize(
+    ("some", "others", "merged"),
+    [
+        (("ada", "E2", "cy"), ("E1", "bob"), ("ada", "bob", "cy")),
+        (("ada",), ("ada", "bob"), ("ada", "bob")),
+        (("ada", "E2", "E3"), ("ada", "bob"), ("ada", "bob", "E3")),
+        ((), ("ada", "bob"), ("ada", "bob")),
+        ((), (), ()),
+    ],
+)
+def test_a_name_that_any_record_has_is_known(
+    some: tuple[str, ...], others: tuple[str, ...], merged: tuple[str, ...]
+) -> None:
+    assert merged_names(some, others) == merged
 
 
 def test_sentences_take_the_names_of_members() -> None:
@@ -248,3 +264,6 @@ def test_only_records_of_which_both_are_of_a_changing_group_may_know_of_differen
     assert runs_by_name([row(0, 4, views=True), row(1, 3, views=True)][::order])["g"]["nodes"] == 4
     with pytest.raises(TraceError, match="run g is recorded with nodes"):
         runs_by_name([row(0, 4, views=True), row(1, 3, views=False)][::order])
+    killed = {**row(0, 4, views=True), "complete": False}
+    assert runs_by_name([killed, row(1, 3, views=True)][::order])["g"]["complete"], "one has seen the end"
+    assert not runs_by_name([killed, {**killed, "node": 1}])["g"]["complete"]
