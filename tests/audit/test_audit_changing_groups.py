@@ -580,6 +580,23 @@ def test_an_epoch_ends_with_the_next_view_or_with_the_membership() -> None:
     assert [end and end[0] for end in ends[2]] == [lines[1].index("exclude 1")]
 
 
+def test_who_is_always_a_member_is_so_from_the_first_of_these_views_to_the_last() -> None:
+    epochs = epochs_of(GOOD)
+    assert [[epochs.is_always_in(node, first) for first in range(3)] for node in range(4)] == [
+        [True, True, True],
+        [False, False, False],
+        [False, False, False],
+        [False, True, True],
+    ]
+
+
+def test_who_leaves_at_once_keeps_nothing() -> None:
+    """Others need not deliver what it sent last; they must, if it left when all was acknowledged."""
+    for leaving, broken_by in (("leave", set()), ("leave drained", {"kept"})):
+        script = edited(GOOD, 1, ("leave drained", f"send n 0 1 2 3; {leaving}"))
+        assert set(broken(script)) == broken_by
+
+
 def test_a_donors_history_begins_with_its_own_state() -> None:
     """E2 was a donor too, and its record ends before that view: nothing is known of what it gave to E3."""
     script = {
