@@ -267,6 +267,7 @@ BREAKAGES: list[tuple[str, Script, str]] = [
     ("change", "sentence", "messages"),
     [
         ("exclude 1; deliver p", "E3 delivered E2#0 after it was excluded", ((1, 0),)),
+        ("exclude 1; deliver p; deliver q", "E3 delivered E2#0 after it was excluded", ((1, 0),)),  # one is enough
         ("exclude 1; state 0 1", "E3 loaded a state after it was excluded", ()),
         ("exclude 1; view 1 = 0 2 heard 0", "E3 installed a view after it was excluded", ()),
     ],
@@ -274,6 +275,14 @@ BREAKAGES: list[tuple[str, Script, str]] = [
 def test_what_was_done_by_one_that_is_no_member_is_named(change: str, sentence: str, messages: tuple[Any, ...]) -> None:
     found = audited(edited(GOOD, 2, ("exclude 1", change))).findings["views_in_order"].witnesses
     assert [(one.violation.sentence, one.violation.messages) for one in found] == [(sentence, messages)]
+
+
+def test_who_was_never_a_member_does_nothing_as_far_as_its_record_is_complete() -> None:
+    script = {**GOOD, 4: "deliver a"}
+    assert broken(script)["views_in_order"] == "E5 delivered E1#0 before it installed a view"
+    assert "views_in_order" not in broken(script, unrecorded=1 << 4), "its views may be what was not recorded"
+    left = edited(GOOD, 2, ("exclude 1", "exclude 1; deliver p"))
+    assert "views_in_order" in broken(left, unrecorded=1 << 2), "it was recorded that it is no member"
 
 
 @pytest.mark.parametrize(("name", "script", "sentence"), BREAKAGES)
@@ -351,6 +360,9 @@ def test_a_tail_is_cut_whether_or_not_the_others_have_a_next_view(goes_on: str) 
     }
     assert broken(script, Service.SEQUENCED, config=None) == {}
     assert "same_order" in broken(script, Service.TOTAL)
+    assert "same_order" in broken(script, Service.SEQUENCED), "with resilience there are no tails"
+    longer = edited(script, 2, ("deliver p;", "deliver p; send z 0 1 2; deliver z;"))
+    assert broken(longer, Service.SEQUENCED, config=None) == {}, "the longest of those that go on counts"
 
 
 def test_what_one_delivered_that_does_not_go_on_others_may_deliver_in_a_later_view() -> None:
