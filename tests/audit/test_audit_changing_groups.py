@@ -448,6 +448,7 @@ def test_a_node_may_be_supplied_with_what_it_lacks_when_a_view_ends() -> None:
     early = edited(supplied, 1, ("@9 accept a", "@8 accept a"))
     wrong = {"accepted_truthfully": "E2 accepted E1#0 without having received it"}
     assert broken(early, Service.SEQUENCED) == wrong
+    assert broken(edited(supplied, 0, ("accept a;", "@9 accept a;")), Service.SEQUENCED) == {}, "at the same instant"
     nobody = edited(supplied, 0, ("accept a;", "@10 accept a;"))
     assert broken(nobody, Service.SEQUENCED) == wrong
 
@@ -609,6 +610,47 @@ def test_who_leaves_at_once_keeps_nothing() -> None:
         assert set(broken(script)) == broken_by
 
 
+def test_a_donor_is_no_joiner_of_the_same_view() -> None:
+    script = {
+        0: "view 0 = 0 heard; view 1 = 0 1 2 heard 0",
+        1: "view 1 = 0 1 2 heard 0; state 0 1",
+        2: "view 1 = 0 1 2 heard 0; state 1 1",
+    }
+    assert broken(script) == {
+        "state_complete": "E3 joined with the state of view 1 from E2, which was not in views 0 and 1"
+    }
+    assert broken(edited(script, 2, ("state 1", "state 0"))) == {}
+
+
+def test_only_the_end_of_a_complete_run_closes_the_latest_view() -> None:
+    script = {0: "view 0 = 0 1 heard; send a 0 1; deliver a", 1: "view 0 = 0 1 heard"}
+    assert set(broken(script)) == {"same_set", "kept"}
+    assert broken(script, complete=False) == {}, "it may come"
+    behind = edited(script, 0, ("deliver a", "deliver a; view 1 = 0 1 heard 0 1"))
+    assert set(broken(behind)) == {"kept"}, "E2 is not known to have gone on to view 1"
+
+
+def test_whoever_does_not_go_on_delivers_in_the_view_of_the_others_where_delivery_is_uniform() -> None:
+    script = {
+        0: "view 0 = 0 1 2 heard; send a 0 1 2; deliver a; view 1 = 0 1 2 heard 0 1 2",
+        1: "view 0 = 0 1 2 heard; deliver a; view 1 = 0 1 2 heard 0 1 2",
+        2: "view 0 = 0 1 2 heard; view 1 = 0 1 2 heard 0 1 2; deliver a; crash",
+    }
+    assert broken(script)["one_epoch"] == "E3 delivered E1#0 in view 1, E1 in view 0"
+
+
+def test_priorities_may_leave_holes_up_to_the_end_of_a_view() -> None:
+    script = {
+        0: "view 0 = 0 1 2 heard; send a 0 1 2; send b 0 1 2; send c 0 1 2; deliver a; deliver c; deliver b",
+        1: "view 0 = 0 1 2 heard; deliver a; deliver c; deliver b",
+        2: "view 0 = 0 1 2 heard; deliver a; deliver c; crash",
+    }
+    assert "no_hole" in broken(script, Service.TOTAL)
+    assert "no_hole" not in broken(script, Service.PRIORITY_TOTAL), "E3 crashed while the less urgent one waited"
+    going_on = edited(script, 2, ("crash", "view 1 = 0 1 2 heard 0 1 2"))
+    assert "no_hole" in broken(going_on, Service.PRIORITY_TOTAL)
+
+
 def test_a_donors_history_begins_with_its_own_state() -> None:
     """E2 was a donor too, and its record ends before that view: nothing is known of what it gave to E3."""
     script = {
@@ -620,6 +662,7 @@ def test_a_donors_history_begins_with_its_own_state() -> None:
         4: "view 2 = 0 2 3 4 heard 0 2 3; state 3 2",
     }
     assert broken(script) == {}
+    assert broken(edited(script, 1, ("deliver a; ", ""))) == {}, "whatever is lacking in that record"
     lacks = "E5 joined with the state of view 2 from E4; it lacks E1#1, which E1 delivered before that view"
     assert broken(edited(script, 3, ("deliver b;", "")))["state_complete"] == lacks
 
@@ -634,6 +677,8 @@ def test_a_state_that_a_donor_got_itself_counts_as_what_it_delivered() -> None:
     assert broken(script) == {}
     lacks = "E3 joined with the state of view 2 from E2; it lacks E1#1, which E1 delivered before that view"
     assert broken(edited(script, 1, ("deliver b;", "")))["state_complete"] == lacks
-    for unknown in ("state 9 1", "state 2 1"):
+    unrecorded = edited(script, 1, ("state 0 1; ", ""), ("deliver b;", ""))
+    assert "state_complete" not in broken(unrecorded), "nobody recorded what E2 began with"
+    for unknown in ("state 9 1", "state 3 1", "state 2 1"):
         found = audited(edited(script, 1, ("state 0 1", unknown))).findings["state_complete"]
         assert [one.violation.nodes[0] for one in found.witnesses] == [1], "of E3's nothing is known then"
