@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from ordercast.audit.excused import excused_by_abort
 from ordercast.audit.logs import logs_of
 from ordercast.audit.reference import check_run
 from ordercast.audit.services import OF_VIEWS
@@ -409,6 +410,12 @@ def test_what_is_for_all_is_sent_again_to_those_that_joined(service: Service) ->
     assert "same_set" in broken(edited(SENT_AGAIN, 2, ("deliver a; ", "")), service)
 
 
+def test_that_a_message_was_sent_again_may_be_lacking_in_a_record_that_ends_early() -> None:
+    script = edited(SENT_AGAIN, 0, ("renumber a 0 1 2; ", ""))
+    assert broken(script)["complete"] == "E3 delivered E1#0, which was sent to {E1,E2} only"
+    assert "complete" not in broken(script, unrecorded=1 << 0)
+
+
 # --- levels ---
 
 LEVELS: Script = {
@@ -436,6 +443,12 @@ def test_a_level_by_a_view_is_about_those_that_go_on() -> None:
     found = broken(levels(_1=("receive a; accept a;", "")))
     assert found["acknowledged_truthfully"] == "E1 acknowledged E1#0 before {E2} had pre-acknowledged it"
     assert "delivered_truthfully" in broken(levels(_1=(" ack a view;", "")))
+
+
+def test_a_level_before_the_first_view_follows_from_no_view() -> None:
+    script = edited(GOOD, 3, ("view 1", "preack a; view 1"))
+    found = broken(script)["preacknowledged_truthfully"]
+    assert found == "E4 pre-acknowledged E1#0 before {E1,E2,E3,E4} had accepted it"
 
 
 def test_a_node_may_be_supplied_with_what_it_lacks_when_a_view_ends() -> None:
@@ -522,6 +535,21 @@ def test_views_without_numbers_are_those_of_earlier_traces() -> None:
     logs = logs_of("r", 3, [columns_of(rows)])
     assert logs.epochs is None
     assert logs.stopped == {2}
+
+
+def test_a_row_that_names_nobody_sends_nothing_again() -> None:
+    rows: list[Row] = [*rows_of(SENT_AGAIN), (0, 90, 90, "renumber", 0, 0, None, None, "2")]
+    assert logs_of("r", 3, [columns_of(rows)]).sent == logs_of("r", 3, [columns_of(rows[:-1])]).sent
+
+
+def test_a_verdict_says_who_is_excused() -> None:
+    script = {0: "send a 0 1; deliver a", 1: "crash"}
+    assert audited(script).excused == ["run r: what these lack is no violation: E2 (crashed)"]
+    unknown = audited({**script, 1: ""}, aborted=True)
+    assert unknown.holds
+    assert unknown.excused_runs == 1
+    assert unknown.excused == [f"run r: {excused_by_abort()}"]
+    assert not audited({**script, 1: ""}).holds
 
 
 def test_a_state_names_its_donor_and_its_view() -> None:
