@@ -82,7 +82,8 @@ async def restart(folder: Path) -> None:
     recover(batches, folder / "B", back.starts_at)
     applications[1] = Application(back, batches)
     assert await applications[1].gateway.commit(Batch("query", 1, (b"one",))) == Committed(1, again=True)
-    assert await applications[1].gateway.commit(Batch("query", 2, (b"two",))) == Committed(2, again=False)
+    # position 2 is of what told that batch 1 is durable
+    assert await applications[1].gateway.commit(Batch("query", 2, (b"two",))) == Committed(3, again=False)
     await close([groups[0], back], applications)
     assert [each.rows for each in batches_in(folder / "A")] == [(b"zero",), (b"one",), (b"two",)]
 
@@ -156,3 +157,50 @@ async def too_large(folder: Path) -> None:
 
 def test_a_batch_that_is_too_large_is_refused(tmp_path: Path) -> None:
     run(too_large, tmp_path)
+
+
+class Slow:
+    """A group whose disks are slow: a stand-in, in which everything sent is ordered at once."""
+
+    max_message_size = 1000
+    name, me = "g", "A"
+
+    def __init__(self) -> None:
+        self.sent: list[bytes] = []
+        self.disks = asyncio.Event()
+
+    async def send(self, payload: bytes) -> "Slow":
+        self.sent.append(payload)
+        return self
+
+    async def durable(self) -> None:
+        await self.disks.wait()
+
+
+def test_a_batch_that_another_gateway_ordered_is_not_committed_before_it_is_durable() -> None:
+    async def test() -> None:
+        group, batches = Slow(), Batches()
+        gateway = Gateway(group, batches)  # type: ignore[arg-type]
+        assert batches.take(payload("q", 0), 7) is not None
+        asked = [asyncio.ensure_future(gateway.commit(Batch("q", 0, (b"row",)))) for _ in range(2)]
+        await asyncio.sleep(0.01)
+        assert [each.done() for each in asked] == [False, False]
+        assert [batches.take(each, 8) for each in group.sent] == [None], "it is dropped everywhere"
+        group.disks.set()
+        assert await asyncio.gather(*asked) == [Committed(7, again=True)] * 2
+        assert gateway.sent == 0
+
+    run(test)
+
+
+def test_a_length_of_thousands_of_digits_is_answered() -> None:
+    async def test() -> None:
+        gateway = Gateway(Slow(), Batches())  # type: ignore[arg-type]
+        server = await GatewayServer(gateway, Slow()).serve("127.0.0.1", 0)  # type: ignore[arg-type]
+        reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+        writer.write(b"POST /batches HTTP/1.1\r\nContent-Length: " + b"9" * 5000 + b"\r\n\r\n")
+        assert b" 413 " in await reader.readline()
+        writer.close()
+        server.close()
+
+    run(test)

@@ -10,10 +10,13 @@ import pytest
 
 import ordercast
 from ordercast import SyncGroup
+from ordercast.live.host.failure_detection import FailureDetection
 from ordercast.live.host.heartbeat_thread import HeartbeatThread
+from ordercast.model.config import MILLISECOND, SECOND
+from ordercast.wire.control import Stage
 from ordercast.wire.keys import GroupKeys
 from ordercast.wire.seal import seal_for
-from tests.live.groups import ORDERS, new_name
+from tests.live.groups import ORDERS, new_name, run
 
 FAILURE_TIMEOUT, BLOCKED = 0.5, 1.8
 
@@ -119,3 +122,36 @@ def test_what_a_thread_seals_is_opened_as_what_the_member_seals(keys: GroupKeys 
     own, other = seal_for("g", keys), seal_for("g", keys)
     opened = [other.open(seal.seal(0, 1, 77, counter, b"x", 2)) for counter, seal in enumerate([own, own.apart(), own])]
     assert [(each.body, each.counter) for each in opened] == [(b"x", 0), (b"x", 1), (b"x", 2)]  # type: ignore[union-attr]
+
+
+def test_a_member_that_was_excluded_and_returned_has_a_thread_again() -> None:
+    """It watches nobody meanwhile: the thread ends, and another begins with the view that takes it in."""
+
+    class Lines:
+        read = staticmethod(lambda: True)
+
+        def heartbeats(self, *_: Any) -> Sent:
+            return sent
+
+    async def test() -> None:
+        detection = FailureDetection(
+            Lines(),  # type: ignore[arg-type]
+            200 * MILLISECOND,
+            5 * SECOND,
+            stage=lambda: Stage.OPEN,
+            suspect=lambda _: None,
+            unheard=lambda _: None,
+            drained=lambda: None,
+            paused=lambda: None,
+        )
+        for _ in range(2):
+            sent.by.clear()
+            detection.enter_view(0, 2)
+            until = time.monotonic() + 5
+            while not sent.by and time.monotonic() < until:
+                time.sleep(0.01)  # the loop is blocked
+            detection.stop()
+            assert sent.by
+
+    sent = Sent()
+    run(test)

@@ -12,8 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ordercast.live.settings import NETWORK_MTU
+from ordercast.live.transport.addresses import Address
 from ordercast.live.transport.link_receiver import ACKNOWLEDGE_AFTER, MAX_AHEAD, LinkReceiver
 from ordercast.live.transport.link_sender import LinkSender
+from ordercast.live.transport.links import Links
 from ordercast.live.transport.path_model import ACK_DELAY, PathModel
 from ordercast.live.transport.pieces import HEADING, MAGIC, add_range, one_piece, read_pieces
 from tests.live.groups import ORDERS, group_of, hear, member_of, run
@@ -331,5 +333,24 @@ def test_on_one_machine_and_by_multicast_there_are_none() -> None:
         async with group_of("A", "B", order="partial") as groups:
             assert member_of(groups["A"]).transport.endpoint.links is None
             await asyncio.sleep(0)
+
+    run(test)
+
+
+def test_a_stranger_is_forgotten_when_a_member_is_heard() -> None:
+    """What a member says next must not make it one that is seen at the stranger's address."""
+    links = Links(SEGMENT, lambda *_: None, lambda *_: None, lambda _: None)
+    addresses = [Address("127.0.0.1", 7000), Address("127.0.0.1", 7001)]
+
+    async def test() -> None:
+        links.enter(STREAM, addresses, 0, passes_on=False, round_trip=0.01)
+        links.heard_from(("127.0.0.9", 9))
+        links.take(memoryview(b"?"), SEGMENT, ("127.0.0.1", 7001))
+        links.is_seen_as_stranger(1)
+        assert list(links._places) == [("127.0.0.1", 7001)]
+        links.heard_from(("127.0.0.9", 9))
+        links.is_seen_as_stranger(1)
+        assert list(links._places) == [("127.0.0.1", 7001), ("127.0.0.9", 9)]
+        links.close()
 
     run(test)

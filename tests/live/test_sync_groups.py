@@ -10,6 +10,7 @@ import pytest
 
 import ordercast
 from ordercast import GroupClosed, LocalProtocolError, SyncGroup
+from ordercast.live.sync_group import LoopThread
 from tests.live.groups import group_of, new_name, run
 
 
@@ -160,3 +161,21 @@ def _raised(call: object) -> BaseException | None:
     except BaseException as error:
         return error
     return None
+
+
+def test_what_a_loop_still_does_is_cancelled_when_its_thread_ends() -> None:
+    """Ctrl-C while a group is joined: its sockets are closed, and nothing is left that says that it is alive."""
+    ended: list[str] = []
+
+    async def joins() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(0)
+            ended.append("left")
+
+    thread = LoopThread("test")
+    asyncio.run_coroutine_threadsafe(joins(), thread.loop)
+    thread.stop()
+    assert (ended, thread.loop.is_closed()) == (["left"], True)
+    thread.stop()

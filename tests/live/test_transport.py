@@ -382,6 +382,7 @@ WITHOUT_B = NextView(1, 0b101, (), 0b101, ((1, Reason.SILENT),), Cut((0, 0, 0)),
 SECOND = view_after(FIRST, WITHOUT_B)
 TAG = int.from_bytes(SECOND.tag, "big")
 THIRD = view_after(SECOND, NextView(2, 0b11, (), 0b11, (), Cut((0, 0)), 0, (), 3, "again"))
+FOURTH = view_after(THIRD, NextView(3, 0b11, (), 0b11, (), Cut((0, 0)), 0, (), 3, "once more"))
 
 
 def of_order(nodes: int, source: int) -> bytes:
@@ -584,3 +585,18 @@ def test_what_goes_to_one_member_leaves_no_gap_for_the_others() -> None:
     assert [(each.sender, each.counter) for each in found if isinstance(each, Datagram)] == [
         *((1 | UNORDERED, 0), (1 | UNORDERED, 1), (1, 0)),
     ]
+
+
+def test_a_thread_that_is_late_says_nothing_of_a_view_whose_counters_are_forgotten() -> None:
+    """A counter that was used twice would reveal the key."""
+    lines, endpoint, _ = entered()
+    late = lines.heartbeats(Stage.OPEN, [0])
+    late()
+    lines.send_control(Heartbeat(Stage.OPEN), 0)
+    lines.enter_view(THIRD, 1, [ADDRESSES[0], ADDRESSES[2]], Channel.ANY, None)
+    late()
+    counters = [datagram.counter for datagram in map(seal_for("g", None).open, endpoint.sent)]  # type: ignore[union-attr]
+    assert counters == [0, 1, 2], "of the view before it still is"
+    lines.enter_view(FOURTH, 1, [ADDRESSES[0], ADDRESSES[2]], Channel.ANY, None)
+    late()
+    assert len(endpoint.sent) == 3

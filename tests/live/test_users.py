@@ -4,6 +4,7 @@ import asyncio
 import os
 import socket
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -187,3 +188,14 @@ def test_a_group_of_names_takes_in_who_knows_its_name_only() -> None:
             await later.leave()
 
     asyncio.run(asyncio.wait_for(test(), 30))
+
+
+def test_a_port_that_another_member_is_trying_just_now_is_not_passed_over() -> None:
+    """All members find the same addresses, also if several of them look at the same moment."""
+    name = new_name()
+    expected = members_of(name, ["A", "B"])
+    with ExitStack() as others:
+        for host in ("127.255.255.1", "127.255.255.2"):
+            other = others.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+            other.bind((host, expected["A"].port))
+        assert members_of(name, ["A", "B"]) == expected

@@ -123,3 +123,15 @@ def test_a_crash_meanwhile_never_brings_back_what_was_promised(seed: int) -> Non
         return
     assert log.context.note.startswith(FORGOTTEN)
     assert payloads(disk) == written(range(FRAMES))[: log.next]
+
+
+def test_what_was_set_aside_is_kept_when_the_same_segment_is_damaged_again() -> None:
+    disk = quiet_disk()
+    first = next(name for name in whole_log(disk) if name.isdigit())
+    for _ in range(3):
+        flip(disk, first, disk.size(first) - 3)
+        assert first in set_damage_aside(disk, forget).set_aside
+        write_frames(disk, range(FRAMES)).close()
+    aside = [name for name in disk.names() if name.startswith(first) and name.endswith(".damaged")]
+    assert sorted(aside) == [f"{first}.2.damaged", f"{first}.3.damaged", f"{first}.damaged"]
+    assert set(aside) <= set(check_disk(disk).set_aside)

@@ -17,7 +17,7 @@ from ordercast.log.format import (
     encode_segment_header,
     read_frame,
 )
-from ordercast.model.errors import LogDamaged
+from ordercast.model.errors import LogDamaged, LogError
 from tests.log.histories import next_hash
 from tests.log.logs import packet
 
@@ -163,5 +163,6 @@ def test_another_version_is_told() -> None:
         newer = encode_segment_header(HEADER)
     finally:
         module.VERSION = before
-    with pytest.raises(LogDamaged, match="it has version 2, and this program reads version 1"):
+    with pytest.raises(LogError, match="it has version 2, and this program reads version 1") as raised:
         decode_segment_header(newer)
+    assert not isinstance(raised.value, LogDamaged), "it is whole, and nothing of it must be set aside"

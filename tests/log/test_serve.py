@@ -1,13 +1,21 @@
 """`ordercast log serve`: the files of a log over HTTP."""
 
+import socket
+import ssl
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
-from http.client import HTTPConnection
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime, timedelta
+from http.client import HTTPConnection, HTTPSConnection
 from pathlib import Path
 
 import msgspec
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
 
 from ordercast.cli.log import Action, log_command
 from ordercast.cli.shared.log_server import LogServer
@@ -113,3 +121,47 @@ def test_whoever_can_be_reached_by_others_needs_a_token(tmp_path: Path, monkeypa
         log_command(Action.SERVE, folder, bind="0.0.0.0:0")
     with pytest.raises(ConfigError, match="cannot read the token"):
         log_command(Action.SERVE, folder, token_file=tmp_path / "none")
+
+
+def self_signed(path: Path) -> Path:
+    """A certificate of localhost, with its private key."""
+    key, name = (
+        ec.generate_private_key(ec.SECP256R1()),
+        x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")]),
+    )
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    private = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    path.write_bytes(private + certificate.public_bytes(Encoding.PEM))
+    return path
+
+
+def test_who_connects_and_says_nothing_keeps_nobody_waiting(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    certificate = self_signed(tmp_path / "certificate")
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(certificate)
+    server = LogServer(folder_log(tmp_path / "log", 10), ("127.0.0.1", 0), None, tls)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    try:
+        with socket.create_connection(("127.0.0.1", server.server_port)) as silent:
+            silent.settimeout(5)
+            trusting = ssl.create_default_context(cafile=str(certificate))
+            connection = HTTPSConnection("localhost", server.server_port, timeout=5, context=trusting)
+            assert get(connection, "/log")[0] == 200
+            connection.close()
+            silent.sendall(b"GET /log HTTP/1.1\r\n\r\n")  # no TLS
+            with suppress(ConnectionError):
+                while silent.recv(1000):
+                    pass
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+    assert not capsys.readouterr().err

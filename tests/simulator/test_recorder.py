@@ -6,13 +6,14 @@ from itertools import pairwise
 
 import pytest
 
+from ordercast.model.config import GroupConfig
 from ordercast.model.faults import Bursts, Crash, Duplicates, Fault, Loss, Pause, Split
 from ordercast.model.runs import Channel, Network, Pattern, RunConfig, TraceDetail, Workload
 from ordercast.simulator import simulate
 from ordercast.simulator.simulation import Simulation
 from ordercast.trace import recorder
 from ordercast.trace.recorder import Recorder
-from ordercast.trace.schema import EventKind, EventRow
+from ordercast.trace.schema import EventField, EventKind, EventRow
 from tests.simulator.rows import Message, Row, by_node, make_config, of, run
 
 LEVELS = ("accept", "preack", "ack")
@@ -218,3 +219,11 @@ def test_the_recorder_holds_no_more_than_a_batch() -> None:
     kept.flush()
     assert sizes == [recorder.BATCH, recorder.BATCH, 5]
     assert most < recorder.BATCH <= 100_000
+
+
+@pytest.mark.parametrize(("protocol", "expected"), [("prito", {0}), ("prio", {0}), ("to", {None})])
+def test_where_there_are_priorities_every_message_has_one(protocol: str, expected: set[int | None]) -> None:
+    config = RunConfig(protocol=protocol, group=GroupConfig(nodes=2), network=Network(channel=Channel.ONE))
+    rows: list[EventRow] = []
+    simulate(config, rows=rows)
+    assert {row[EventField.PRIORITY] for row in rows if row[EventField.EVENT] == "send"} == expected

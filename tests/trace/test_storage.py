@@ -76,6 +76,18 @@ def test_what_failed_leaves_nothing_there(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("objects")
+def test_a_file_that_was_put_in_part_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(_: Any, there: Any, *more: object) -> None:
+        there.write(b"half")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("shutil.copyfileobj", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        simulate(CONFIG, location("s3://bucket/runs"))
+    assert not files_below(location("s3://bucket/runs"), ".parquet")
+
+
+@pytest.mark.usefixtures("objects")
 def test_what_is_not_there_is_said() -> None:
     with pytest.raises(TraceError, match=r"^s3://bucket/nothing does not exist; give the folder of a trace"):
         reference.audit([location("s3://bucket/nothing")])

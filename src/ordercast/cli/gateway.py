@@ -1,7 +1,5 @@
 """`ordercast gateway`: a member that hands batches from outside, such as those of a Spark stream, to its group."""
 
-import os
-import ssl
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,7 +18,6 @@ from ordercast.cli.shared.live_options import (
 from ordercast.live.join import join
 from ordercast.live.settings import Settings
 from ordercast.model.config import require
-from ordercast.model.errors import ConfigError, reason_of
 
 
 def gateway_command(
@@ -80,8 +77,9 @@ def gateway_command(
         "give --members A,B,C to open a group, or --join local to join one that is running",
     )
     from ordercast.cli.shared.gateway_process import GatewayProcess
+    from ordercast.cli.shared.served_secrets import secrets_from
 
-    token, tls = _secrets(token_file, certificate)
+    token, tls = secrets_from(token_file, "ORDERCAST_GATEWAY_TOKEN", certificate)
     host, port = _address(listen, token)
     options: dict[str, Any] = {"name": name, "key": key, "insecure": insecure, "timeout": timeout, "log": log}
     if member_list is not None:
@@ -111,15 +109,3 @@ def _address(text: str, token: str | None) -> tuple[str, int]:
         "ORDERCAST_GATEWAY_TOKEN",
     )
     return found.host, found.port
-
-
-def _secrets(token_file: Path | None, certificate: Path | None) -> tuple[str | None, ssl.SSLContext | None]:
-    try:
-        token = token_file.read_text().strip() if token_file is not None else os.environ.get("ORDERCAST_GATEWAY_TOKEN")
-        tls = None
-        if certificate is not None:
-            tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-            tls.load_cert_chain(certificate)
-    except OSError as error:
-        raise ConfigError(f"cannot read the token or the certificate: {reason_of(error)}") from error
-    return token or None, tls

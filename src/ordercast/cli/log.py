@@ -1,7 +1,6 @@
 """`ordercast log`: looks at a durable log, verifies it, prints its messages, serves it to other machines."""
 
 import base64
-import os
 import sys
 import time
 from enum import Enum
@@ -120,28 +119,21 @@ def _json_line(message: "Message") -> str:
 
 
 def _serve(folder: Path, bind: str, token_file: Path | None, certificate: Path | None) -> None:
-    import ssl
     from ipaddress import ip_address
 
     from ordercast.cli.shared.log_server import LogServer
+    from ordercast.cli.shared.served_secrets import secrets_from
     from ordercast.live.transport.addresses import LOOPBACK, Address, address_of
     from ordercast.model.errors import ConfigError, reason_of
 
     host, port = Address(LOOPBACK, int(bind)) if bind.isdecimal() else address_of(bind, any_port=True)
-    try:
-        token = token_file.read_text().strip() if token_file is not None else os.environ.get("ORDERCAST_LOG_TOKEN")
-        tls = None
-        if certificate is not None:
-            tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-            tls.load_cert_chain(certificate)
-    except OSError as error:
-        raise ConfigError(f"cannot read the token or the certificate: {reason_of(error)}") from error
+    token, tls = secrets_from(token_file, "ORDERCAST_LOG_TOKEN", certificate)
     require(
-        bool(token) or ip_address(host).is_loopback,
+        token is not None or ip_address(host).is_loopback,
         f"{host} can be reached by others, who could read all messages: give --token-file, or ORDERCAST_LOG_TOKEN",
     )
     try:
-        server = LogServer(folder, (host, port), token or None, tls)
+        server = LogServer(folder, (host, port), token, tls)
     except OSError as error:
         raise ConfigError(f"cannot listen at {bind}: {reason_of(error)}") from error
     kind = "http" if tls is None else "https"

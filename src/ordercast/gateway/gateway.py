@@ -65,15 +65,16 @@ class Gateway:
         A second call for the same batch waits for the first. Raises `LocalProtocolError` for a batch that does not fit
         into a message, and `GroupError` if the group ended: then it may be in the order, and is to be sent again.
         """
-        if self._has(batch.source, batch.number):
-            return Committed(self._position(batch.source), again=True)
         key = batch.source, batch.number
         if key not in self._sending:
-            self._sending[key] = asyncio.ensure_future(self._send(batch))
+            again = self._has(*key)
+            if again:  # it need not be on the disks yet: what is sent behind it, and is dropped everywhere, tells when
+                batch = Batch(*key, ())
+            self._sending[key] = asyncio.ensure_future(self._send(batch, again=again))
             self._sending[key].add_done_callback(lambda _: self._sending.pop(key))
         return await asyncio.shield(self._sending[key])
 
-    async def _send(self, batch: Batch) -> Committed:
+    async def _send(self, batch: Batch, *, again: bool) -> Committed:
         payload = encode_batch(batch)
         if len(payload) > self.max_batch_size:
             raise LocalProtocolError(
@@ -81,7 +82,7 @@ class Gateway:
                 f"group has at most {self.max_batch_size}: make smaller batches (maxOffsetsPerTrigger)"
             )
         arrived = self._waiting[batch.source, batch.number] = asyncio.get_running_loop().create_future()
-        self.sent += 1
+        self.sent += not again
         self._wake()  # another gateway may have sent it since this one was asked
         try:
             receipt = await self._group.send(payload)
@@ -91,7 +92,7 @@ class Gateway:
             raise LocalProtocolError(str(error)) from error
         finally:
             self._waiting.pop((batch.source, batch.number), None)
-        return Committed(self._position(batch.source), again=False)
+        return Committed(self._position(batch.source), again=again)
 
     def _position(self, source: str) -> int:
         last = self._batches.last(source)

@@ -25,6 +25,7 @@ CONTENT = "application/msgpack"
 _MAX_HEAD = 16 << 10
 _PATIENCE = 60.0  # seconds for a request to arrive
 _SPARE = 1 << 16
+_MAX_DIGITS = 20  # of a length; Python refuses to read a number of thousands
 _decode = msgspec.msgpack.Decoder(tuple[str, int, tuple[bytes, ...]]).decode
 
 
@@ -52,10 +53,10 @@ class GatewayServer:
             status, answer = await self._answer(method, path, body)
         except _Refused as refused:
             status, answer = refused.status, {"error": refused.why}
-        except (TimeoutError, ConnectionError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+        except (OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             writer.close()
             return
-        with suppress(ConnectionError):
+        with suppress(OSError):
             data = msgspec.json.encode(answer)
             writer.write(
                 f"HTTP/1.1 {status.value} {status.phrase}\r\nContent-Type: application/json\r\nConnection: close\r\n"
@@ -74,7 +75,7 @@ class GatewayServer:
         self._require_token(fields)
         text = fields.get("content-length", "0")
         most = self._gateway.max_batch_size + _SPARE
-        if not text.isdecimal() or int(text) > most:
+        if not text.isdecimal() or len(text) > _MAX_DIGITS or int(text) > most:
             raise _Refused(
                 HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
                 f"a batch has at most {most} bytes, not {text[:20]}: make smaller batches (maxOffsetsPerTrigger)",

@@ -265,21 +265,21 @@ class LoopThread:
     """An event loop in a thread of its own, for a program that has none."""
 
     def __init__(self, name: str) -> None:
-        self.loop = asyncio.new_event_loop()
+        self._runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)
+        self.loop = self._runner.get_loop()
+        self._stopped = asyncio.Event()
         self._thread = Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
     def _run(self) -> None:
-        asyncio.set_event_loop(self.loop)
-        try:
-            self.loop.run_forever()
-        finally:
-            asyncio.set_event_loop(None)
-            self.loop.run_until_complete(self.loop.shutdown_default_executor())
-            self.loop.close()
+        with self._runner:
+            self._runner.run(self._until_stopped())
+
+    async def _until_stopped(self) -> None:
+        await self._stopped.wait()
 
     def stop(self) -> None:
-        """Ends it; what it does at the moment is finished."""
+        """Ends it, when whatever it still does is cancelled and has ended: a group that is being joined leaves."""
         if not self.loop.is_closed():
-            self.loop.call_soon_threadsafe(self.loop.stop)
+            self.loop.call_soon_threadsafe(self._stopped.set)
         self._thread.join()

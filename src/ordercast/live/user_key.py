@@ -90,6 +90,8 @@ def _make(path: Path) -> None:
     try:
         with os.fdopen(made, "w") as file:
             file.write(f"# The key of this user, for groups on this machine.\n{new_key(_KEY_ID)}\n")
+            file.flush()
+            os.fsync(made)  # else a machine that fails now may find a file without a key
         with suppress(FileExistsError):
             path.hardlink_to(hidden)
     except OSError as error:

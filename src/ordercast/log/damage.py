@@ -6,6 +6,7 @@ newest note is replaced, before anything else is changed, and is found again whe
 """
 
 from collections.abc import Callable
+from itertools import chain, count
 
 import msgspec
 
@@ -74,7 +75,7 @@ def set_damage_aside(disk: Disk, note_of: Callable[[bytes], bytes]) -> Repaired:
     elif found.last.offset < found.segments[-1].size:
         last = found.segments[-1]
         write_beginning(disk, last, (found.last.next, found.last.hash), b"")
-        disk.rename(last.name, last.name + DAMAGED)
+        disk.rename(last.name, _damaged(disk, last.name))
         disk.rename(unnamed(last.name), last.name)
         aside.append(last.name)
     disk.sync()
@@ -133,5 +134,12 @@ def _is_whole(disk: Disk) -> bool:
 def _set_aside(disk: Disk, name: str) -> list[str]:
     if name not in disk.names():
         return []
-    disk.rename(name, name + DAMAGED)
+    disk.rename(name, _damaged(disk, name))
     return [name]
+
+
+def _damaged(disk: Disk, name: str) -> str:
+    """A name that nothing has which was set aside before."""
+    names = disk.names()
+    numbered = (f"{name}.{number}{DAMAGED}" for number in count(2))
+    return next(each for each in chain([name + DAMAGED], numbered) if each not in names)

@@ -21,7 +21,7 @@ from sys import byteorder
 
 import msgspec
 
-from ordercast.model.errors import LogDamaged
+from ordercast.model.errors import LogDamaged, LogError
 
 VERSION = 1
 HASH_SIZE = 16
@@ -155,7 +155,10 @@ def encode_segment_header(header: SegmentHeader, magic: int = _SEGMENT_MAGIC) ->
 
 
 def decode_segment_header(data: bytes | memoryview, magic: int = _SEGMENT_MAGIC) -> SegmentHeader:
-    """The header at the beginning of these bytes; raises `LogDamaged` with the reason if there is none."""
+    """The header at the beginning of these bytes; raises `LogDamaged` with the reason if there is none.
+
+    Raises `LogError` if it is of another version: nothing is wrong with it.
+    """
     if len(data) < _SEGMENT.size:
         raise LogDamaged(f"its header has {len(data)} bytes instead of {_SEGMENT.size} or more")
     checksum, found, version, salt, first, hash_, previous, previous_size, time, flags, length = _SEGMENT.unpack_from(
@@ -168,7 +171,7 @@ def decode_segment_header(data: bytes | memoryview, magic: int = _SEGMENT_MAGIC)
     if len(data) < size or zlib.crc32(data[4:size]) != checksum:
         raise LogDamaged("the checksum of its header is wrong")
     if version != VERSION:
-        raise LogDamaged(f"it has version {version}, and this program reads version {VERSION}")
+        raise LogError(f"it has version {version}, and this program reads version {VERSION}")
     try:
         context = _context_decoder.decode(data[_SEGMENT.size : end])
     except msgspec.MsgspecError as error:

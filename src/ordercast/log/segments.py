@@ -12,7 +12,7 @@ import msgspec
 
 from ordercast.log.disk import Disk
 from ordercast.log.format import Frame, Kind, SegmentHeader, decode_segment_header, read_frame
-from ordercast.model.errors import LogDamaged
+from ordercast.model.errors import LogDamaged, LogError
 
 SNAPSHOT = ".snapshot"
 TAIL, DAMAGED = ".tail", ".damaged"
@@ -68,8 +68,8 @@ def read_segment(disk: Disk, name: str) -> Segment:
     file = disk.open(name)
     try:
         header = decode_segment_header(file.read(0, min(size, MAX_HEADER)))
-    except LogDamaged as error:
-        raise LogDamaged(f"segment {name}: {error}") from None
+    except LogError as error:
+        raise type(error)(f"segment {name}: {error}") from None
     finally:
         file.close()
     if segment_name(header.first) != name:

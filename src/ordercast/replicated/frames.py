@@ -2,12 +2,14 @@
 
 import sys
 from collections.abc import Callable
+from threading import RLock
 from typing import Any, TypeVar
 
 import msgspec
 
 _T = TypeVar("_T")
 _ROOM = 3000  # levels; a thread's stack of 8 MiB has room for more than twice as many
+_raised = RLock()  # the limit is that of all threads, and each may have members of its own
 
 FIRST_COMMAND = 16
 """Tags below it are of the frames here."""
@@ -102,12 +104,13 @@ def with_room(function: Callable[..., _T], *arguments: Any) -> _T:
     try:
         return function(*arguments)
     except RecursionError:
-        limit = sys.getrecursionlimit()
-        sys.setrecursionlimit(limit + _ROOM)
-        try:
-            return function(*arguments)
-        finally:
-            sys.setrecursionlimit(limit)
+        with _raised:
+            limit = sys.getrecursionlimit()
+            sys.setrecursionlimit(limit + _ROOM)
+            try:
+                return function(*arguments)
+            finally:
+                sys.setrecursionlimit(limit)
 
 
 def failed_part(payload: bytes) -> tuple[int, int] | None:

@@ -392,7 +392,8 @@ class ObjectHost:
         verdict = self._checks.add(sender, sent, self.members)
         if verdict is None:
             return
-        if verdict.checker == self.me and (future := self._check_waiting.get(verdict.number)) is not None:
+        future = self._check_waiting.get(verdict.number) if verdict.checker == self.me else None
+        if future is not None and not future.done():  # who waited may have been cancelled just now
             future.set_result(verdict.diverged)
         self._upkeep.compared(verdict.diverged)
         if verdict.diverged is not None and self.me in verdict.diverged.members:

@@ -49,7 +49,8 @@ class Outgoing:
 
     def take_back(self, sent: Sent) -> None:
         """The last command was not sent after all."""
-        assert self.waiting.pop() is sent, "it is the last one"
+        last = self.waiting.pop()  # not in the assertion, which `python -O` omits
+        assert last is sent, "it is the last one"
         self.next -= 1
         sent.cancel()
 

@@ -50,6 +50,7 @@ from ordercast.model.machine import (
 from ordercast.model.nodes import members
 from ordercast.model.progress import Progress
 from ordercast.model.runs import CHANNEL_GUARANTEES, Pattern, RunConfig, TraceDetail
+from ordercast.model.services import PRIORITISED
 from ordercast.model.units import DataUnit
 from ordercast.protocols.restart.node_log import Recovered, Synced
 from ordercast.simulator.completion import Completion
@@ -105,7 +106,11 @@ class Simulation:
         self.counters = Counters()
         self._recorder: Recorder | None = None
         if sink is not None and config.record is not TraceDetail.NONE:
-            self._recorder = Recorder(nodes, sink, deliveries_only=config.record is TraceDetail.DELIVERIES)
+            self._recorder = Recorder(
+                *(nodes, sink),
+                deliveries_only=config.record is TraceDetail.DELIVERIES,
+                by_priority=config.protocol in PRIORITISED,
+            )
         self._events = EventQueue()
         self._schedule = self._events.schedule
         self._network = SimulatedNetwork(

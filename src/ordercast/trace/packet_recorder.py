@@ -81,8 +81,10 @@ class PacketBatch(NamedTuple):
 class PacketRecorder(EventRecorder):
     """Records what happens at one node, packet by packet."""
 
-    def __init__(self, node: int, sink: Callable[[PacketBatch], None], *, deliveries_only: bool) -> None:
-        super().__init__(deliveries_only=deliveries_only)
+    def __init__(
+        self, node: int, sink: Callable[[PacketBatch], None], *, deliveries_only: bool, by_priority: bool = False
+    ) -> None:
+        super().__init__(deliveries_only=deliveries_only, by_priority=by_priority)
         self._node, self._batch_sink = node, sink
         self.nodes: tuple[int, ...] | None = None
         """By place of a packet's view: node numbers, which rows have; None: they are the same."""
@@ -92,7 +94,7 @@ class PacketRecorder(EventRecorder):
     def send(self, time: int, packet: Packet) -> None:
         """Each message of a packet got its number."""
         lengths = packet.lengths
-        to, priority, source = members(packet.destinations), packet.priority or None, packet.source
+        to, priority, source = members(packet.destinations), self._priority(packet), packet.source
         if self.nodes is not None:
             to, source = tuple(self.nodes[place] for place in to), self.nodes[source]
         event = EventKind.SEND.value

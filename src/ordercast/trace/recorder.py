@@ -34,12 +34,16 @@ class MembershipChange(NamedTuple):
 class EventRecorder(ABC):
     """Which events a trace has of what happens at the nodes of a run. How they are kept until written is left open."""
 
-    def __init__(self, *, deliveries_only: bool) -> None:
-        self._deliveries_only = deliveries_only
+    def __init__(self, *, deliveries_only: bool, by_priority: bool = False) -> None:
+        """`by_priority`: the service has priorities, so that 0 is one of them, and not that there is none."""
+        self._deliveries_only, self._by_priority = deliveries_only, by_priority
 
     @abstractmethod
     def send(self, time: int, packet: Packet) -> None:
         """Each message of a packet got its number."""
+
+    def _priority(self, packet: Packet) -> int | None:
+        return packet.priority if self._by_priority else packet.priority or None
 
     def deliver(self, time: int, node: int, packet: Packet) -> None:
         """Each message of a packet was handed to the application."""
@@ -189,8 +193,8 @@ class EventRecorder(ABC):
 class Recorder(EventRecorder):
     """Records the nodes of one run, row by row."""
 
-    def __init__(self, nodes: int, sink: Sink, *, deliveries_only: bool) -> None:
-        super().__init__(deliveries_only=deliveries_only)
+    def __init__(self, nodes: int, sink: Sink, *, deliveries_only: bool, by_priority: bool = False) -> None:
+        super().__init__(deliveries_only=deliveries_only, by_priority=by_priority)
         self._sink = sink
         self._steps = [0] * nodes
         self._rows: list[EventRow] = []
@@ -198,7 +202,7 @@ class Recorder(EventRecorder):
     def send(self, time: int, packet: Packet) -> None:
         """Each message of a packet got its number."""
         node, step = packet.source, self._steps[packet.source]
-        destinations, priority = members(packet.destinations), packet.priority or None
+        destinations, priority = members(packet.destinations), self._priority(packet)
         for place, size in enumerate(packet.lengths):
             self._rows.append(
                 (node, step, time, "send", node, packet.first + place, destinations, priority, size, None, None)

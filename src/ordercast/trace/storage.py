@@ -13,6 +13,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
@@ -107,8 +108,13 @@ class RemotePath:
         """Replaces a file by a complete one of this machine."""
         self.mkdir_of_parent()
         filesystem, path = self._opened()
-        with source.open("rb") as file, filesystem.open_output_stream(path) as there:
-            shutil.copyfileobj(file, there, 1 << 22)
+        try:
+            with source.open("rb") as file, filesystem.open_output_stream(path) as there:
+                shutil.copyfileobj(file, there, 1 << 22)
+        except BaseException:  # closing the stream has put what there was, and there is no way to end it otherwise
+            with suppress(Exception):
+                self.unlink(missing_ok=True)
+            raise
 
     def unlink(self, *, missing_ok: bool = False) -> None:
         """Removes a file."""

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import os
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,10 +12,18 @@ import pytest
 import ordercast
 from ordercast import ConfigError, GroupAborted, LocalProtocolError, LogSettings, View
 from ordercast.live.durability import Durability, DurableWaiters
+from ordercast.live.host.durable.member_log import MemberLog
+from ordercast.live.host.durable.restart_host import decode_here, encode_here
 from ordercast.log import check
+from ordercast.protocols.membership.epoch import Cut
+from ordercast.protocols.membership.view import Incarnation, NextView, founding_view
+from ordercast.protocols.restart.assessment import Here
+from ordercast.protocols.restart.standing import Plan, Standing, encode_standing
 from tests.live.durable.logged import LOGGED_ORDERS, hashes, is_file_in, kill, open_logged, texts
 from tests.live.groups import group_of, hear, new_name, run
 from tests.small_disk import fill, small_disk
+
+ONE = Incarnation("A", 1, "127.0.0.1:7000")
 
 
 @pytest.mark.parametrize("order", LOGGED_ORDERS)
@@ -205,3 +214,68 @@ class TestDurability:
             assert not found.waits
 
         run(test)
+
+
+def test_who_gives_up_a_plan_and_agrees_to_another_waits_for_the_disk_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That the first one is on the disk says nothing of the second."""
+
+    async def test() -> None:
+        log = MemberLog(LogSettings(tmp_path), "g", "A")
+        log.standing = Standing(founding_view((ONE,), b""))
+        monkeypatch.setattr(log, "write_note", lambda: None)
+        monkeypatch.setattr(log, "when_durable", written.append)
+        first = asyncio.ensure_future(log.agree(Plan(1, b"1", 0, b"", (ONE,), ONE)))
+        await asyncio.sleep(0)
+        first.cancel()
+        second = asyncio.ensure_future(log.agree(Plan(1, b"2", 0, b"", (ONE,), ONE)))
+        await asyncio.sleep(0)
+        written[0]()
+        await asyncio.sleep(0.01)
+        assert not second.done()
+        written[1]()
+        await second
+
+    written: list[Callable[[], None]] = []
+    run(test)
+
+
+def test_what_makes_no_sense_is_not_taken_for_what_a_log_has() -> None:
+    """It would be sent to addresses that are none, or a view would be made that there cannot be."""
+
+    def said(
+        members: tuple[Incarnation, ...] = (ONE,), plan: Plan | None = None, accepted: NextView | None = None
+    ) -> Here | None:
+        note = encode_standing(Standing(founding_view(members, b""), accepted=accepted))
+        return decode_here(encode_here(Here("g", ONE, note, 0, b"", plan=plan)), "g")
+
+    def plan(member: Incarnation, holder: Incarnation, *basis: bytes) -> Plan:
+        return Plan(1, b"1", 0, b"", (member,), holder, basis)
+
+    def accepted(stay: int, next_node: int) -> NextView:
+        return NextView(1, stay, (), 1, (), Cut((0,)), 0, (), next_node, "")
+
+    nowhere = Incarnation("B", 1, "nowhere")
+    assert said(plan=plan(ONE, ONE, b"1"), accepted=accepted(1, 1)) is not None
+    assert said((ONE, nowhere)) is None
+    assert said(plan=plan(nowhere, ONE, b"1")) is None
+    assert said(plan=plan(ONE, nowhere, b"1")) is None
+    assert said(plan=plan(ONE, ONE)) is None, "it says nothing of what its member had noted"
+    for stay, next_node in ((-1, 1), (2, 1), (1, 1 << 40)):
+        assert said(accepted=accepted(stay, next_node)) is None, "no view can be made of it"
+
+
+def test_a_disk_that_cannot_be_read_is_told_when_the_log_is_verified(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(_: object) -> None:
+        raise OSError(5, "Input/output error")
+
+    async def test() -> None:
+        with pytest.raises(ConfigError, match=r"the log in .*: Input/output error"):
+            await MemberLog(LogSettings(tmp_path, verify=True), "g", "A").open(1000)
+
+    (tmp_path / f"{0:020}").touch()
+    monkeypatch.setattr("ordercast.live.host.durable.member_log.check_disk", fails)
+    run(test)

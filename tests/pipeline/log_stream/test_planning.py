@@ -303,3 +303,40 @@ def test_who_left_is_not_asked_any_more(tmp_path: Path, caplog: pytest.LogCaptur
     assert "too few logs answer (a majority is 2): D: its log is not in the list" in caplog.text
     write_log(tmp_path / "D", PACKETS, view=View(40, ("C", "D")), max_segment=1 << 20)
     assert plan.boundary("latest").position == 120
+
+
+def with_a_tail(tmp_path: Path, more: int) -> str:
+    """C was killed with a message that nobody else has; A and B went on without it, and have so many packets more."""
+    write_logs(tmp_path, PACKETS[:10], max_segment=1 << 20)
+    write_log(tmp_path / "C", [packet(12, 4)])
+    for name in "AB":
+        write_log(tmp_path / name, PACKETS[10 : 10 + more], view=View(2, ("A", "B")), max_segment=1 << 20)
+    return ",".join(f"{name}={tmp_path / name}" for name in "CAB")
+
+
+@pytest.mark.parametrize("more", [1, 10])
+@pytest.mark.parametrize("parts", [1, 7])
+def test_what_was_never_agreed_on_is_not_read(more: int, parts: int, tmp_path: Path) -> None:
+    plan = planner(with_a_tail(tmp_path, more), minPartitions=parts)
+    middle = plan.latest(plan.boundary(27), 5)
+    assert middle.position == 30
+    assert plan.latest(middle, None).position == 30 + 3 * more
+    start, end = everything(plan)
+    assert read_parts(plan.parts(start, end)) == in_log(tmp_path / "A")
+
+
+def test_a_log_that_has_no_packet_end_where_another_log_ends_has_another_order(tmp_path: Path) -> None:
+    plan = planner(with_a_tail(tmp_path, 10))
+    [part] = plan.parts(*everything(plan))
+    assert [place.name for place, _ in part.sources] == ["A", "B", "C"]
+    turned = msgspec.structs.replace(part, sources=part.sources[::-1])
+    with pytest.raises(OtherOrder, match="has another order than the other members, below position 34"):
+        read_parts([turned])
+
+
+def test_a_log_that_is_listed_twice_is_refused(tmp_path: Path) -> None:
+    write_logs(tmp_path, PACKETS)
+    (tmp_path / "link").symlink_to(tmp_path / "A")
+    for other in (tmp_path / "B/../A", tmp_path / "link", tmp_path):
+        with pytest.raises(ConfigError, match=r"members names the same log twice, A=.*: it would count as two of a"):
+            planner(f"A={tmp_path / 'A'},{other}").boundary("latest")

@@ -9,10 +9,12 @@ is served, so what a reader has got is never taken back.
 import hmac
 import re
 import ssl
+import sys
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from socket import AF_INET, AF_INET6
+from typing import Any
 
 import msgspec
 
@@ -44,7 +46,13 @@ class LogServer(ThreadingHTTPServer):
         self.folder = folder
         super().__init__(address, _Handler)
         if tls is not None:
-            self.socket = tls.wrap_socket(self.socket, server_side=True)
+            # Hands are shaken in the thread of a connection: one that says nothing keeps nobody else waiting.
+            self.socket = tls.wrap_socket(self.socket, server_side=True, do_handshake_on_connect=False)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Who goes away, or does not speak TLS, is no error of this server."""
+        if not isinstance(sys.exception(), OSError):
+            super().handle_error(request, client_address)
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -7,6 +7,7 @@ from signal import SIGINT, SIGTERM
 from typing import Any
 
 from ordercast.cli.shared.pipes import lines_of
+from ordercast.cli.shared.printing import counted
 from ordercast.cli.shared.store_http import StoreServer
 from ordercast.model.errors import ConfigError, GroupError, LocalProtocolError, OrdercastError
 from ordercast.replicated import Dict, Members, join
@@ -50,7 +51,7 @@ class StoreProcess:
 
     async def _take_part(self, members: Members) -> None:
         others = ", ".join(name for name in members.members if name != members.me) or "nobody else"
-        _say(f"{members.me} is in the group {members.group.name} with {others}; {len(self._store)} keys")
+        _say(f"{members.me} is in the group {members.group.name} with {others}; {counted(len(self._store), 'key')}")
         server = None
         if self._port is not None:
             try:

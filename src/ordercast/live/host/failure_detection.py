@@ -40,7 +40,8 @@ class FailureDetection:
         self._config = DetectorConfig(failure_timeout=failure_timeout)
         self._timers = Timers(self._tick, before=transport.read, drained=drained, paused=paused)
         self._detector: FailureDetector
-        self._thread = HeartbeatThread(self._config.heartbeat / SECOND, pause_timeout / SECOND)
+        self._pause_timeout = pause_timeout / SECOND
+        self._thread = self._new_thread()
         self.known_active = 0
         """Places from which something arrived since the last tick."""
 
@@ -48,6 +49,8 @@ class FailureDetection:
         """Watches the members of a new view."""
         self._detector = FailureDetector(me, nodes, self._config)
         self.known_active = 0
+        self._thread.stop()
+        self._thread = self._new_thread()  # also after `stop`: a member that was excluded returns
         self._hand_over(self._stage())
         self._timers.set(SetTimer("tick", self._config.tick))
 
@@ -70,6 +73,9 @@ class FailureDetection:
     def answered(self, answer: LastHeard) -> None:
         """Another watcher has told."""
         self._detector.vouch(answer.member, answer.ago, answer.tick)
+
+    def _new_thread(self) -> HeartbeatThread:
+        return HeartbeatThread(self._config.heartbeat / SECOND, self._pause_timeout)
 
     def _hand_over(self, stage: Stage) -> None:
         """From now on the thread speaks for the event loop, if that stops."""

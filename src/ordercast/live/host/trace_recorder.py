@@ -27,6 +27,7 @@ from ordercast.model.config import Rules
 from ordercast.model.errors import TraceError
 from ordercast.model.machine import Level, Resumed, ViewInstalled
 from ordercast.model.nodes import name_of
+from ordercast.model.services import PRIORITISED
 from ordercast.model.units import Packet, Unit
 from ordercast.protocols.membership.units import Supply
 from ordercast.protocols.registry import machine_class
@@ -77,10 +78,11 @@ class TraceRecorder(MemberRecorder):
         me: int,
         *,
         deliveries_only: bool,
+        by_priority: bool = False,
     ) -> None:
         """`row_of`: makes the row of the run when it begins, given the names of all nodes that are known."""
         self._trace, self._row_of, self._me = trace, row_of, me
-        self._recorder = PacketRecorder(me, self._hand_on, deliveries_only=deliveries_only)
+        self._recorder = PacketRecorder(me, self._hand_on, deliveries_only=deliveries_only, by_priority=by_priority)
         self._now = now()
         self._nodes: tuple[int, ...] | None = None  # of the places of the current view; None: they are the same
         self._names = list(names)  # of all nodes that there ever were, as far as they are known
@@ -342,6 +344,7 @@ def trace_recorders(
         return TraceRecorder(
             *(trace, lambda known: row_of(known, node, agreed, one_clock=one_clock), names, node),
             deliveries_only=deliveries_only,
+            by_priority=agreed.protocol in PRIORITISED,
         )
 
     return record

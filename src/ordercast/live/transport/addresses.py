@@ -8,6 +8,7 @@ from functools import cache
 from hashlib import blake2b
 from ipaddress import ip_address
 from itertools import combinations
+from secrets import randbelow
 from typing import NamedTuple
 
 from ordercast.model.errors import ConfigError
@@ -15,7 +16,7 @@ from ordercast.wire.control import MAX_MEMBERS
 
 LOOPBACK = "127.0.0.1"
 _FIRST_PORT, _PORTS = 10_000, 22_000  # below the ephemeral ports
-_ANY_HOST, _OTHER_HOST = "127.255.255.1", "127.255.255.2"  # of loopback; no group is there
+_NO_GROUP = "127.255"  # hosts of loopback at which no group is
 
 
 _NAME = re.compile(
@@ -186,12 +187,19 @@ def _local(group: str, name: str, owner: str, taken: Iterable[Address]) -> Addre
 @cache
 def _has_hosts() -> bool:
     """Whether all of 127.0.0.0/8 is this machine, as on Linux; elsewhere only one host is."""
-    return _can_bind(_ANY_HOST, 0)
+    return _can_bind(_host_without_group(), 0)
 
 
 def _is_free(port: int) -> bool:
-    """Whether no program has this port at all addresses of this machine, as servers have."""
-    return _can_bind(_ANY_HOST, port) or _can_bind(_OTHER_HOST, port)
+    """Whether no program has this port at all addresses of this machine, as servers have.
+
+    All members find the same: each tries at hosts of chance, since others may be trying just now.
+    """
+    return _can_bind(_host_without_group(), port) or _can_bind(_host_without_group(), port)
+
+
+def _host_without_group() -> str:
+    return f"{_NO_GROUP}.{1 + randbelow(254)}.{1 + randbelow(254)}"
 
 
 def _can_bind(host: str, port: int) -> bool:

@@ -190,6 +190,7 @@ class Links:
 
     def take(self, data: memoryview, segment: int, source: tuple[str, int]) -> list[bytes]:
         """The datagrams that these segments complete, in their order."""
+        self.stranger = None  # they come from a member, not from whoever was heard before
         place = self._places.get(source)
         if place is None:
             return []

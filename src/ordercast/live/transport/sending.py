@@ -64,10 +64,12 @@ class Sending:
     def enter_view(self) -> None:
         """The table is of the next view. What waits to be sent in the view before is lost."""
         table = self._table
-        if table.previous is not None:
-            tag = table.previous.tag
-            with self._counting:
+        with self._counting:
+            if table.previous is not None:
+                tag = table.previous.tag
                 self._counters = {each: self._counters.get(each, 0) for each in (tag, ~tag, ~table.incarnation)}
+            if table.session is not None:
+                self._counters.setdefault(~table.session, 0)
         self.packer.clear()
         self._waits = True
 
@@ -93,7 +95,10 @@ class Sending:
                 self._endpoint.send(datagram, table.founders[to])
 
     def heartbeats(self, stage: Stage, to: Iterable[int]) -> Callable[[], None]:
-        """Sends a heartbeat to some members, as they are now, whenever it is called: by a thread, if it likes."""
+        """Sends a heartbeat to some members, as they are now, whenever it is called: by a thread, if it likes.
+
+        When the view is over it sends nothing: its counters may be forgotten, and none must be used twice.
+        """
         table, seal = self._table, self._seal
         body = pack_records([self._codec.encode(Heartbeat(stage))])
         sender, tag = table.me | UNORDERED, table.session or 0
@@ -102,7 +107,9 @@ class Sending:
         def send() -> None:
             sealing = seal.apart()
             for number, address in places:
-                counter = self._next_apart(tag)
+                counter = self._next_in_view(tag)
+                if counter is None:
+                    return
                 self._endpoint.send(sealing.seal(0, sender, tag, counter, body, number), address)
 
         return send
@@ -242,6 +249,14 @@ class Sending:
         with self._counting:
             counter = self._counters.get(~tag, 0)
             self._counters[~tag] = counter + 1
+        return counter
+
+    def _next_in_view(self, tag: int) -> int | None:
+        """The same in a view; None if that is over."""
+        with self._counting:
+            counter = self._counters.get(~tag)
+            if counter is not None:
+                self._counters[~tag] = counter + 1
         return counter
 
     def _sealed_outside(self, sender: int, body: bytes) -> bytes:

@@ -19,6 +19,8 @@ class Offered(msgspec.Struct, frozen=True):
     """Those that do not answer, of the members whose majority is asked for."""
     asked: int = 1
     """So many of them are a majority."""
+    voters: tuple[str, ...] = ()
+    """The members whose majority is asked for."""
 
 
 def offered(names: Sequence[str], standings: Mapping[str, Standing]) -> Offered:
@@ -30,7 +32,7 @@ def offered(names: Sequence[str], standings: Mapping[str, Standing]) -> Offered:
     asked = len(voters) // 2 + 1
     ends = sorted((standings[name].durable for name in voters if name in standings), reverse=True)
     lacks = tuple(name for name in voters if name not in standings)
-    return Offered(ends[asked - 1] if len(ends) >= asked else None, lacks, asked)
+    return Offered(ends[asked - 1] if len(ends) >= asked else None, lacks, asked, tuple(voters))
 
 
 def _voters(names: Sequence[str], standings: Mapping[str, Standing]) -> Sequence[str]:

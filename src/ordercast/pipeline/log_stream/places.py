@@ -1,6 +1,7 @@
 """Where the logs of members are: folders, folders of folders, servers and object stores."""
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -45,13 +46,26 @@ def access_of(options: LogOptions) -> Access:
 def places_of(options: LogOptions) -> tuple[LogPlace, ...]:
     """All logs that there are now: a folder may get those of members that join.
 
-    Raises `ConfigError` for a folder that neither is a log nor has one.
+    Raises `ConfigError` for a folder that neither is a log nor has one, and for a log that is listed twice.
     """
     found = [each for text in options.members for each in _expanded(text)]
+    _require_different(found)
     names = [each.name for each in found]
     if len(set(names)) < len(names):
         found = [LogPlace(each.place, each.place) if names.count(each.name) > 1 else each for each in found]
     return tuple(found)
+
+
+def _require_different(places: Sequence[LogPlace]) -> None:
+    seen: dict[str, LogPlace] = {}
+    for each in places:
+        where = each.place.rstrip("/") if "://" in each.place else os.path.realpath(each.place)
+        if where in seen:
+            raise ConfigError(
+                f"members names the same log twice, {seen[where].name}={seen[where].place} and "
+                f"{each.name}={each.place}: it would count as two of a majority"
+            )
+        seen[where] = each
 
 
 def _expanded(text: str) -> list[LogPlace]:

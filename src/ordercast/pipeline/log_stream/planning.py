@@ -57,7 +57,7 @@ class LogPlanner:
     # --- what there is ---
 
     def _standings(self) -> dict[MemberLog, Standing]:
-        """Of all logs that answer; raises `LogError` if one is of another group."""
+        """Of all logs that answer, those of members first; raises `LogError` if one is of another group."""
         found: dict[MemberLog, Standing] = {}
         self._away = {}
         places = places_of(self._options)
@@ -73,7 +73,8 @@ class LogPlanner:
             else:
                 found[log] = standing
         self._require_one_group(found)
-        return found
+        voters = self._voters(found)
+        return dict(sorted(found.items(), key=lambda each: each[0].place.name not in voters))
 
     def _look(self, place: LogPlace) -> tuple[MemberLog, Standing]:
         """A second time from the beginning if the log is not as it was: its member may have come back."""
@@ -102,6 +103,10 @@ class LogPlanner:
     def _offered(self, found: dict[MemberLog, Standing]) -> Offered:
         names = [place.name for place in places_of(self._options)]
         return offered(names, {log.place.name: standing for log, standing in found.items()})
+
+    def _voters(self, found: dict[MemberLog, Standing]) -> tuple[str, ...]:
+        """Whoever else has a log may have at its end what was never agreed on."""
+        return self._offered(found).voters
 
     def _waited(self, offer: Offered, what: str) -> None:
         """Too few logs answer: waits, tells, and in the end gives up."""
@@ -216,16 +221,19 @@ class LogPlanner:
         raise LogError(f"no log has the message before position {target}: {why}")
 
     def _agreed_hash(self, found: dict[MemberLog, Standing], position: int, expected: OrderPlace | None) -> bytes:
-        """The running hash at a position, which all have that have the position."""
+        """The running hash at a position, which all members have that have the position."""
         places: dict[str, OrderPlace | None] = {}
-        for log, standing in found.items():
-            if standing.first <= position <= standing.durable:
-                try:
-                    hash_ = _asked(log, partial(log.hash_at, position))
-                except (LogError, OSError) as error:
-                    _log.warning("cannot read the log of %s: %s", log.place.name, reason_of(error))
-                    continue
-                places[log.place.name] = OrderPlace(position, hash_) if hash_ is not None else None
+        asked = {log: each for log, each in found.items() if each.first <= position <= each.durable}
+        voters = self._voters(found)
+        if any(log.place.name in voters for log in asked):
+            asked = {log: each for log, each in asked.items() if log.place.name in voters}
+        for log in asked:
+            try:
+                hash_ = _asked(log, partial(log.hash_at, position))
+            except (LogError, OSError) as error:
+                _log.warning("cannot read the log of %s: %s", log.place.name, reason_of(error))
+                continue
+            places[log.place.name] = OrderPlace(position, hash_) if hash_ is not None else None
         if all(each is None for each in places.values()) and (expected is None or not expected.hash):
             return b""  # in the middle of a packet
         wrong = disagreement(places, expected)
@@ -252,21 +260,29 @@ class LogPlanner:
         if end.hash:
             self._agreed_hash(found, end.position, end)
         bounds = [start, *self._bounds(found, start, end), end]
-        places = list(found)
+        voters = self._voters(found)
+        agreed = [log for log, each in found.items() if each.durable >= end.position and log.place.name in voters]
+        others = [log for log in found if log not in agreed]
         return [
             Part(
-                *(one, other, self.group), self._sources(places, turn, one), self._access, self._options.member_timeout
+                *(one, other, self.group),
+                self._sources([*_turned(agreed, turn), *others], one),
+                self._access,
+                self._options.member_timeout,
             )
             for turn, (one, other) in enumerate(pairwise(bounds))
         ]
 
     def _with(self, end: OrderPlace) -> dict[MemberLog, Standing]:
-        """The logs, of which at least one has the end: it was on a majority of disks when it was offered."""
+        """The logs, those that have the end first: it was on a majority of disks when it was offered.
+
+        What others have at their ends may never have been agreed on.
+        """
         while True:
             found = self._standings()
             if any(standing.durable >= end.position for standing in found.values()):
                 self._waits_since = None
-                return found
+                return dict(sorted(found.items(), key=lambda each: each[1].durable < end.position))
             self._waited(self._offered(found), f"no log has the messages below position {end.position}")
             time.sleep(_POLL)
 
@@ -285,14 +301,17 @@ class LogPlanner:
                 yield place
             reached = place.position
 
-    def _sources(
-        self, logs: list[MemberLog], turn: int, start: OrderPlace
-    ) -> tuple[tuple[LogPlace, FramePoint | None], ...]:
-        """Parts are read from different members, as far as there are several."""
-        first = turn % len(logs)
-        known = [(log.place, log.point_before(start.position)) for log in (*logs[first:], *logs[:first])]
+    def _sources(self, logs: list[MemberLog], start: OrderPlace) -> tuple[tuple[LogPlace, FramePoint | None], ...]:
+        """These, and in the end those that do not answer now."""
+        known = [(log.place, log.point_before(start.position)) for log in logs]
         others = [(place, None) for place in places_of(self._options) if place not in {each for each, _ in known}]
         return (*known, *others)
+
+
+def _turned(logs: list[MemberLog], turn: int) -> list[MemberLog]:
+    """Parts are read from different members, as far as there are several."""
+    first = turn % max(1, len(logs))
+    return [*logs[first:], *logs[:first]]
 
 
 def _asked(log: MemberLog, question: Callable[[], _Answer]) -> _Answer:

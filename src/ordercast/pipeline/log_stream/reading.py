@@ -1,11 +1,11 @@
 """Reading a part: from one member's log, and on from another's at the same position if the first one is lost."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import count
 
 from ordercast.log.disk import Disk
-from ordercast.log.format import FRAME_SIZE, Frame, Kind, View, decode_frame_header, read_frame
+from ordercast.log.format import FRAME_SIZE, Frame, FrameHeader, Kind, View, decode_frame_header, read_frame
 from ordercast.log.manifest import read_manifest
 from ordercast.log.segments import Segment, counting_names, read_segment, segment_name, segment_names
 from ordercast.model.errors import LogDamaged, LogError, OrdercastError, reason_of
@@ -95,21 +95,23 @@ class _PartReader:
     def _take(self, frame: Frame, view: View) -> None:
         start, stop = self.reached, self._part.end
         header = frame.header
-        self._require(start, header.first, header.hash)
-        last = header.hash
-        for position, last in frame.places():
-            self._require(start, position, last)
-            self._require(stop, position, last)
+        places = {header.first: header.hash, **dict(frame.places())}
+        self._require(start, header, places)
+        self._require(stop, header, places)
+        last = places[header.next]
         if self._rows is None:
             self._rows = Rows(start.position, view, header.view)
         self._rows.add(frame, start.position, stop.position)
         self.reached = OrderPlace(header.next, last) if header.next <= stop.position else stop
 
-    def _require(self, expected: OrderPlace, position: int, hash_: bytes) -> None:
-        if position == expected.position and expected.hash and hash_ != expected.hash:
+    def _require(self, expected: OrderPlace, header: FrameHeader, places: Mapping[int, bytes]) -> None:
+        """A place that has a hash is between two packets, in all logs."""
+        within = header.first <= expected.position <= header.next
+        if expected.hash and within and places.get(expected.position) != expected.hash:
             raise OtherOrder(
                 f"{self._place.name} ({self._place.place}) has another order than the other members, below position "
-                f"{position}; take it out of the list of logs, or move its folder away so that it is given the log anew"
+                f"{expected.position}; take it out of the list of logs, or move its folder away so that it is given "
+                "the log anew"
             )
 
 

@@ -92,7 +92,7 @@ class MemberLog:
         self._promised: Standing | None = None  # the last promise that is on the disk
         self.terms: Terms = ()
         """What all members have in common, once it is known."""
-        self._agreed = asyncio.Event()  # what was agreed to is on the disk, or the disk failed
+        self._agreed = asyncio.Event()  # what was agreed to last is on the disk, or the disk failed
         self._closed = self._was_behind = False
 
     async def open(self, max_message_size: int) -> None:
@@ -121,6 +121,8 @@ class MemberLog:
             if self.settings.verify and self.folder.is_dir():
                 self._verify()
             return self._opened()
+        except OSError as error:
+            raise LogError(reason_of(error)) from error
         except LogDamaged as error:
             disk = FolderDisk(self.folder, write=True)
             try:
@@ -217,9 +219,9 @@ class MemberLog:
         assert self.standing is not None, "it was a member"
         self.standing = msgspec.structs.replace(self.standing, plan=plan)
         self.write_note()
-        self._agreed.clear()
-        self.when_durable(self._agreed.set)
-        await self._agreed.wait()
+        self._agreed = noted = asyncio.Event()  # one for each: a plan before, which was given up, may still be written
+        self.when_durable(noted.set)
+        await noted.wait()
         if self.failed is not None:
             raise LogError(self.failed)
 

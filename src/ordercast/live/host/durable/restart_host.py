@@ -32,7 +32,7 @@ from ordercast.protocols.restart.machine import (
     RestartOutput,
     Say,
 )
-from ordercast.protocols.restart.standing import Plan
+from ordercast.protocols.restart.standing import Plan, Standing
 from ordercast.wire.codec import Codec, Malformed
 from ordercast.wire.control import CONTROL, Restarting
 from ordercast.wire.datagram import HANDSHAKE, UNKNOWN, Rejection, pack_records, unpack_records
@@ -53,11 +53,25 @@ def decode_here(message: Restarting, group: str) -> Here | None:
     """What was said; None if it makes no sense here."""
     try:
         found = _here_decoder.decode(message.data)
-        found.standing()
-        address_of(found.me.address)
+        standing, plan = found.standing(), found.plan
+        named = [found.me, *standing.view.members]
+        if plan is not None:
+            named += [plan.holder, *plan.members]
+        for one in named:
+            address_of(one.address)
     except (msgspec.MsgspecError, ConfigError):
         return None
-    return found if found.group == group and found.me.is_well_formed() else None
+    fits = _has_next_view(standing) and (plan is None or len(plan.basis) == len(plan.members))
+    return found if fits and found.group == group and all(one.is_well_formed() for one in named) else None
+
+
+def _has_next_view(standing: Standing) -> bool:
+    """Whether the view that it has accepted, if any, can be made of its view."""
+    view, accepted = standing.view, standing.accepted
+    return len(view.nodes) == len(view.members) and (
+        accepted is None
+        or (0 <= accepted.stay <= view.everybody and accepted.next_node == view.next_node + len(accepted.joined))
+    )
 
 
 def encode_here(here: Here) -> Restarting:
