@@ -543,6 +543,7 @@ def test_a_row_that_names_nobody_sends_nothing_again() -> None:
 
 
 def test_a_verdict_says_who_is_excused() -> None:
+    assert audited(GOOD).excused == [], "views with numbers are audited themselves"
     script = {0: "send a 0 1; deliver a", 1: "crash"}
     assert audited(script).excused == ["run r: what these lack is no violation: E2 (crashed)"]
     unknown = audited({**script, 1: ""}, aborted=True)
