@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from ordercast.audit.excused import excused_by_abort
 from ordercast.audit.logs import logs_of
 from ordercast.audit.reference import check_run
 from ordercast.audit.services import OF_VIEWS
@@ -263,6 +264,28 @@ BREAKAGES: list[tuple[str, Script, str]] = [
 ]
 
 
+@pytest.mark.parametrize(
+    ("change", "sentence", "messages"),
+    [
+        ("exclude 1; deliver p", "E3 delivered E2#0 after it was excluded", ((1, 0),)),
+        ("exclude 1; deliver p; deliver q", "E3 delivered E2#0 after it was excluded", ((1, 0),)),  # one is enough
+        ("exclude 1; state 0 1", "E3 loaded a state after it was excluded", ()),
+        ("exclude 1; view 1 = 0 2 heard 0", "E3 installed a view after it was excluded", ()),
+    ],
+)
+def test_what_was_done_by_one_that_is_no_member_is_named(change: str, sentence: str, messages: tuple[Any, ...]) -> None:
+    found = audited(edited(GOOD, 2, ("exclude 1", change))).findings["views_in_order"].witnesses
+    assert [(one.violation.sentence, one.violation.messages) for one in found] == [(sentence, messages)]
+
+
+def test_who_was_never_a_member_does_nothing_as_far_as_its_record_is_complete() -> None:
+    script = {**GOOD, 4: "deliver a"}
+    assert broken(script)["views_in_order"] == "E5 delivered E1#0 before it installed a view"
+    assert "views_in_order" not in broken(script, unrecorded=1 << 4), "its views may be what was not recorded"
+    left = edited(GOOD, 2, ("exclude 1", "exclude 1; deliver p"))
+    assert "views_in_order" in broken(left, unrecorded=1 << 2), "it was recorded that it is no member"
+
+
 @pytest.mark.parametrize(("name", "script", "sentence"), BREAKAGES)
 def test_what_is_broken_is_named(name: str, script: Script, sentence: str) -> None:
     assert broken(script).get(name) == sentence
@@ -328,6 +351,32 @@ def test_the_order_in_a_tail_is_not_asked_where_it_is_not_promised() -> None:
     assert "same_set" in broken(script, Service.SEQUENCED, config=None), "whoever goes on has no tail"
 
 
+@pytest.mark.parametrize("goes_on", ["", "view 1 = 0 1 heard 0 1"])
+def test_a_tail_is_cut_whether_or_not_the_others_have_a_next_view(goes_on: str) -> None:
+    """What E3 delivered as a sequencer without resilience, and then crashed, others may order differently."""
+    script = {
+        0: f"view 0 = 0 1 2 heard; send a 0 1 2; deliver p; deliver a; {goes_on}",
+        1: f"view 0 = 0 1 2 heard; send p 0 1 2; deliver p; deliver a; {goes_on}",
+        2: "view 0 = 0 1 2 heard; deliver a; deliver p; crash",
+    }
+    assert broken(script, Service.SEQUENCED, config=None) == {}
+    assert "same_order" in broken(script, Service.TOTAL)
+    assert "same_order" in broken(script, Service.SEQUENCED), "with resilience there are no tails"
+    longer = edited(script, 2, ("deliver p;", "deliver p; send z 0 1 2; deliver z;"))
+    assert broken(longer, Service.SEQUENCED, config=None) == {}, "the longest of those that go on counts"
+
+
+def test_what_one_delivered_that_does_not_go_on_others_may_deliver_in_a_later_view() -> None:
+    script = edited(TAIL, 2, ("deliver z", "deliver b"))
+    assert broken(script, Service.SEQUENCED, config=None) == {}
+    assert broken(script, Service.TOTAL)["one_epoch"] == "E1 delivered E1#1 in view 1, E3 in view 0"
+
+
+def test_a_node_that_was_in_no_view_has_no_tail() -> None:
+    script = {**TAIL, 3: ""}
+    assert broken(script, Service.SEQUENCED, config=None) == {}
+
+
 # --- destinations ---
 
 SELECTED: Script = {
@@ -361,6 +410,12 @@ def test_what_is_for_all_is_sent_again_to_those_that_joined(service: Service) ->
     assert "same_set" in broken(edited(SENT_AGAIN, 2, ("deliver a; ", "")), service)
 
 
+def test_that_a_message_was_sent_again_may_be_lacking_in_a_record_that_ends_early() -> None:
+    script = edited(SENT_AGAIN, 0, ("renumber a 0 1 2; ", ""))
+    assert broken(script)["complete"] == "E3 delivered E1#0, which was sent to {E1,E2} only"
+    assert "complete" not in broken(script, unrecorded=1 << 0)
+
+
 # --- levels ---
 
 LEVELS: Script = {
@@ -390,6 +445,12 @@ def test_a_level_by_a_view_is_about_those_that_go_on() -> None:
     assert "delivered_truthfully" in broken(levels(_1=(" ack a view;", "")))
 
 
+def test_a_level_before_the_first_view_follows_from_no_view() -> None:
+    script = edited(GOOD, 3, ("view 1", "preack a; view 1"))
+    found = broken(script)["preacknowledged_truthfully"]
+    assert found == "E4 pre-acknowledged E1#0 before {E1,E2,E3,E4} had accepted it"
+
+
 def test_a_node_may_be_supplied_with_what_it_lacks_when_a_view_ends() -> None:
     supplied = {
         0: "view 0 = 0 1 2 heard; send a 0 1 2; accept a; deliver a; @9 view 1 = 0 1 heard 0 1",
@@ -400,6 +461,7 @@ def test_a_node_may_be_supplied_with_what_it_lacks_when_a_view_ends() -> None:
     early = edited(supplied, 1, ("@9 accept a", "@8 accept a"))
     wrong = {"accepted_truthfully": "E2 accepted E1#0 without having received it"}
     assert broken(early, Service.SEQUENCED) == wrong
+    assert broken(edited(supplied, 0, ("accept a;", "@9 accept a;")), Service.SEQUENCED) == {}, "at the same instant"
     nobody = edited(supplied, 0, ("accept a;", "@10 accept a;"))
     assert broken(nobody, Service.SEQUENCED) == wrong
 
@@ -446,6 +508,16 @@ def test_priority_runs_end_with_a_view() -> None:
     assert found(lacking) >= {"same_runs", "same_set"}
 
 
+def test_whoever_goes_on_to_the_end_has_the_whole_last_run() -> None:
+    script = {0: "view 0 = 0 1 heard; send a 0 1; deliver a", 1: "view 0 = 0 1 heard; deliver a"}
+    assert broken(script, Service.PRIORITY_TOTAL) == {}
+    lacking = edited(script, 1, ("deliver a", ""))
+    found = broken(lacking, Service.PRIORITY_TOTAL)
+    assert found["same_runs"] == "in view 0 the 1st priority run of E2 lacks E1#0, unlike that of E1"
+    killed = edited(script, 1, ("deliver a", "crash"))
+    assert "same_runs" not in broken(killed, Service.PRIORITY_TOTAL)
+
+
 # --- rows ---
 
 
@@ -463,6 +535,22 @@ def test_views_without_numbers_are_those_of_earlier_traces() -> None:
     logs = logs_of("r", 3, [columns_of(rows)])
     assert logs.epochs is None
     assert logs.stopped == {2}
+
+
+def test_a_row_that_names_nobody_sends_nothing_again() -> None:
+    rows: list[Row] = [*rows_of(SENT_AGAIN), (0, 90, 90, "renumber", 0, 0, None, None, "2")]
+    assert logs_of("r", 3, [columns_of(rows)]).sent == logs_of("r", 3, [columns_of(rows[:-1])]).sent
+
+
+def test_a_verdict_says_who_is_excused() -> None:
+    assert audited(GOOD).excused == [], "views with numbers are audited themselves"
+    script = {0: "send a 0 1; deliver a", 1: "crash"}
+    assert audited(script).excused == ["run r: what these lack is no violation: E2 (crashed)"]
+    unknown = audited({**script, 1: ""}, aborted=True)
+    assert unknown.holds
+    assert unknown.excused_runs == 1
+    assert unknown.excused == [f"run r: {excused_by_abort()}"]
+    assert not audited({**script, 1: ""}).holds
 
 
 def test_a_state_names_its_donor_and_its_view() -> None:
@@ -518,6 +606,96 @@ def test_epochs() -> None:
     assert replace(epochs, by_view=frozenset()) == epochs
 
 
+def test_the_order_of_rows_in_a_trace_does_not_matter() -> None:
+    backwards = logs_of("r", 4, [columns_of(rows_of(GOOD)[::-1])]).epochs
+    assert backwards == epochs_of(GOOD)
+
+
+def test_an_epoch_ends_with_the_next_view_or_with_the_membership() -> None:
+    """The numbers of the views that follow; and where the rows are, which have the time of their places."""
+    epochs = epochs_of(GOOD)
+    ends = [[epochs.closing(epoch) for epoch in mine] for mine in epochs.by_node]
+    assert [[end and end[1] for end in mine] for mine in ends] == [[1, 2, None], [1, 2], [1], [2, None]]
+    lines = [[line.strip() for line in GOOD[node].replace(";", "\n").splitlines()] for node in (1, 2)]
+    view = lines[0].index("view 1 = 0 1 3 heard 0 1")
+    assert [end and end[0] for end in ends[1]] == [view, lines[0].index("leave drained")]
+    assert [end and end[0] for end in ends[2]] == [lines[1].index("exclude 1")]
+
+
+def test_who_is_always_a_member_is_so_from_the_first_of_these_views_to_the_last() -> None:
+    epochs = epochs_of(GOOD)
+    assert [[epochs.is_always_in(node, first) for first in range(3)] for node in range(4)] == [
+        [True, True, True],
+        [False, False, False],
+        [False, False, False],
+        [False, True, True],
+    ]
+
+
+def test_who_leaves_at_once_keeps_nothing() -> None:
+    """Others need not deliver what it sent last; they must, if it left when all was acknowledged."""
+    for leaving, broken_by in (("leave", set()), ("leave drained", {"kept"})):
+        script = edited(GOOD, 1, ("leave drained", f"send n 0 1 2 3; {leaving}"))
+        assert set(broken(script)) == broken_by
+
+
+def test_a_donor_is_no_joiner_of_the_same_view() -> None:
+    script = {
+        0: "view 0 = 0 heard; view 1 = 0 1 2 heard 0",
+        1: "view 1 = 0 1 2 heard 0; state 0 1",
+        2: "view 1 = 0 1 2 heard 0; state 1 1",
+    }
+    assert broken(script) == {
+        "state_complete": "E3 joined with the state of view 1 from E2, which was not in views 0 and 1"
+    }
+    assert broken(edited(script, 2, ("state 1", "state 0"))) == {}
+
+
+def test_only_the_end_of_a_complete_run_closes_the_latest_view() -> None:
+    script = {0: "view 0 = 0 1 heard; send a 0 1; deliver a", 1: "view 0 = 0 1 heard"}
+    assert set(broken(script)) == {"same_set", "kept"}
+    assert broken(script, complete=False) == {}, "it may come"
+    behind = edited(script, 0, ("deliver a", "deliver a; view 1 = 0 1 heard 0 1"))
+    assert set(broken(behind)) == {"kept"}, "E2 is not known to have gone on to view 1"
+
+
+def test_whoever_does_not_go_on_delivers_in_the_view_of_the_others_where_delivery_is_uniform() -> None:
+    script = {
+        0: "view 0 = 0 1 2 heard; send a 0 1 2; deliver a; view 1 = 0 1 2 heard 0 1 2",
+        1: "view 0 = 0 1 2 heard; deliver a; view 1 = 0 1 2 heard 0 1 2",
+        2: "view 0 = 0 1 2 heard; view 1 = 0 1 2 heard 0 1 2; deliver a; crash",
+    }
+    assert broken(script)["one_epoch"] == "E3 delivered E1#0 in view 1, E1 in view 0"
+
+
+def test_priorities_may_leave_holes_up_to_the_end_of_a_view() -> None:
+    script = {
+        0: "view 0 = 0 1 2 heard; send a 0 1 2; send b 0 1 2; send c 0 1 2; deliver a; deliver c; deliver b",
+        1: "view 0 = 0 1 2 heard; deliver a; deliver c; deliver b",
+        2: "view 0 = 0 1 2 heard; deliver a; deliver c; crash",
+    }
+    assert "no_hole" in broken(script, Service.TOTAL)
+    assert "no_hole" not in broken(script, Service.PRIORITY_TOTAL), "E3 crashed while the less urgent one waited"
+    going_on = edited(script, 2, ("crash", "view 1 = 0 1 2 heard 0 1 2"))
+    assert "no_hole" in broken(going_on, Service.PRIORITY_TOTAL)
+
+
+def test_a_donors_history_begins_with_its_own_state() -> None:
+    """E2 was a donor too, and its record ends before that view: nothing is known of what it gave to E3."""
+    script = {
+        0: "view 0 = 0 1 heard; send a 0 1 2 3 4; deliver a; view 1 = 0 1 2 3 heard 0 1; send b 0 1 2 3 4; deliver b"
+        "; view 2 = 0 2 3 4 heard 0 2 3",
+        1: "view 0 = 0 1 heard; deliver a; crash",
+        2: "view 1 = 0 1 2 3 heard 0 1; state 1 1; deliver b; view 2 = 0 2 3 4 heard 0 2 3",
+        3: "view 1 = 0 1 2 3 heard 0 1; state 0 1; deliver b; view 2 = 0 2 3 4 heard 0 2 3",
+        4: "view 2 = 0 2 3 4 heard 0 2 3; state 3 2",
+    }
+    assert broken(script) == {}
+    assert broken(edited(script, 1, ("deliver a; ", ""))) == {}, "whatever is lacking in that record"
+    lacks = "E5 joined with the state of view 2 from E4; it lacks E1#1, which E1 delivered before that view"
+    assert broken(edited(script, 3, ("deliver b;", "")))["state_complete"] == lacks
+
+
 def test_a_state_that_a_donor_got_itself_counts_as_what_it_delivered() -> None:
     script = {
         0: "view 0 = 0 heard; send a 0 1 2; deliver a; view 1 = 0 1 heard 0; send b 0 1 2; deliver b"
@@ -528,6 +706,8 @@ def test_a_state_that_a_donor_got_itself_counts_as_what_it_delivered() -> None:
     assert broken(script) == {}
     lacks = "E3 joined with the state of view 2 from E2; it lacks E1#1, which E1 delivered before that view"
     assert broken(edited(script, 1, ("deliver b;", "")))["state_complete"] == lacks
-    for unknown in ("state 9 1", "state 2 1"):
+    unrecorded = edited(script, 1, ("state 0 1; ", ""), ("deliver b;", ""))
+    assert "state_complete" not in broken(unrecorded), "nobody recorded what E2 began with"
+    for unknown in ("state 9 1", "state 3 1", "state 2 1"):
         found = audited(edited(script, 1, ("state 0 1", unknown))).findings["state_complete"]
         assert [one.violation.nodes[0] for one in found.witnesses] == [1], "of E3's nothing is known then"

@@ -73,3 +73,21 @@ def test_what_a_stopped_node_sent_goes_to_all_who_go_on_or_to_none() -> None:
     somebody = Figure(["a123", "", ""], ["", "a", ""])
     somebody.add(0, "crash")
     assert found(somebody) == [("a", 2)]
+
+
+@pytest.mark.parametrize("level", ["accept", "preack", "ack", "send"])
+def test_who_has_crashed_does_nothing_more(level: str) -> None:
+    did = {"accept": "accepted", "preack": "pre-acknowledged", "ack": "acknowledged", "send": "sent"}[level]
+    figure = Figure(["a12", ""], ["a", "a"])
+    crashed = Figure(["a12", ""], ["a", "a"])
+    for each, order in ((figure, (level, "crash")), (crashed, ("crash", level))):
+        for kind in order:
+            if kind == "send":
+                each.names["b"] = (0, 1)
+                each.add(0, kind, "b", to=(0,))
+            else:
+                each.add(0, kind, None if kind == "crash" else "a")
+    assert list(complete(figure.logs())) == []
+    [violation] = complete(crashed.logs())
+    assert violation.sentence == f"E1 {did} E1#{int(level == 'send')} after it had crashed"
+    assert violation.nodes == (0,)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from ordercast.audit.disk_rows import DiskLogs, DiskRow
 from ordercast.audit.services import OF_LOGS
 from tests.audit.changing_groups import FOUNDED, Script, audited, edited
 
@@ -92,3 +93,53 @@ def test_a_minority_may_lose_what_it_had() -> None:
     lost = audited(more).findings
     assert not lost["durable_survives"].holds
     assert not lost["majority_survives"].holds
+
+
+def test_what_nobody_but_one_had_is_not_what_a_majority_had() -> None:
+    """Two of three have something else at a place than the log that goes on, and not the same."""
+    script = {
+        0: f"{FOUNDED}; send a 0 1 2; send b 0 1 2; durable a; durable b; view 1 = 0 1 heard 0 1; drop 1; durable d",
+        1: f"{FOUNDED}; send c 0 1 2; send d 0 1 2; durable a; durable c; view 1 = 0 1 heard 0 1; drop 1; durable d",
+        2: f"{FOUNDED}; durable a; exclude 1",
+    }
+    assert audited(script).findings["majority_survives"].holds
+    same = edited(script, 1, ("durable c", "durable b"))
+    (witness,) = audited(edited(same, 1, ("drop 1; durable d", ""))).findings["majority_survives"].witnesses
+    assert witness.violation.nodes == (0,)
+    assert witness.violation.sentence == (
+        "E1#1 was at position 1 on the disks of a majority of view 0, and E1 has E2#1 there"
+    )
+
+
+def test_what_a_majority_had_at_the_same_place_as_the_others_is_not_lost() -> None:
+    """Before it they differ, each from all others."""
+    script = {
+        0: f"{FOUNDED}; send a 0 1 2; send b 0 1 2; durable b; durable a; view 1 = 0 1 heard 0 1; drop 0; durable d"
+        "; durable a",
+        1: f"{FOUNDED}; send c 0 1 2; send d 0 1 2; durable c; durable a; view 1 = 0 1 heard 0 1; drop 0; durable d"
+        "; durable a",
+        2: f"{FOUNDED}; exclude 1",
+    }
+    assert audited(script).findings["majority_survives"].holds
+
+
+def test_a_log_before_a_step_is_without_the_row_of_that_step() -> None:
+    rows = [DiskRow(3, "durable", 0, 0), DiskRow(5, "durable", 0, 1), DiskRow(7, "drop", None, 1)]
+    logs = DiskLogs({0: rows})
+    assert [logs.of(0, step) for step in (3, 5, 7, 8)] == [[], [(0, 0)], [(0, 0), (0, 1)], [(0, 0)]]
+    assert logs.of(0) == [(0, 0)]
+    assert logs.of(1) == []
+
+
+def test_a_log_may_be_behind_where_a_run_was_cut_off() -> None:
+    script, promise, _ = BROKEN_LOGS["one that joined lacks what a majority had before"]
+    assert not audited(script).findings[promise].holds
+    assert audited(script, complete=False).findings[promise].holds
+
+
+def test_logs_of_groups_whose_views_have_no_numbers_are_compared() -> None:
+    script = {node: text.replace(FOUNDED, "") for node, text in STAYING_LOGS.items()}
+    assert all(audited(script).findings[promise.__name__].holds for promise in OF_LOGS)
+    swapped = edited(script, 1, ("durable a; durable b", "durable b; durable a"))
+    found = audited(swapped).findings
+    assert [promise.__name__ for promise in OF_LOGS if not found[promise.__name__].holds] == ["one_log"]

@@ -102,6 +102,14 @@ def test_each_untruth_is_told(happened: list[tuple[int, str, str, int]], truth: 
     assert broken(play(happened))[truth.__name__] == letters
 
 
+def test_one_in_the_middle_is_missed() -> None:
+    figure = Figure(["a2 b2 c2 d2", ""], ["", ""])
+    for time, letter in enumerate("acd", start=1):
+        figure.add(1, "receive", letter, time=time)
+        figure.add(1, "accept", letter, time=time)
+    assert broken(figure)["accepted_truthfully"] == ["c b", "d b"], "whatever was accepted before and after"
+
+
 def test_an_own_message_is_not_accepted_before_it_is_sent() -> None:
     figure = play(without((0, "accept", "a")))
     figure.rows.append((0, -1, 0, "accept", 0, 0, None, None))

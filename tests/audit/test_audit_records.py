@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from ordercast.audit.records import members_join, merged_names
 from ordercast.audit.reference import audit
+from ordercast.audit.run_rows import runs_by_name
 from ordercast.audit.verdict import Verdict
 from ordercast.model.errors import TraceError
 from ordercast.model.nodes import with_names
@@ -181,8 +183,24 @@ def test_a_lacking_record_is_told_of_by_name_also_if_others_joined_later(tmp_pat
 @pytest.mark.parametrize("members", [["ada"], ["ada", "bob", "cy", "dan"], "ada, bob, cy", None])
 def test_a_lacking_record_without_usable_names_is_told_of_by_number(tmp_path: Path, members: Any) -> None:
     names = json.dumps({"group": {}, "live": {"members": members}})
-    folders = [keep(tmp_path / NAMES[node], GOOD.rows, node, config=names) for node in (0, 2)]
-    assert "the record of E2 is incomplete;" in by_all_means(folders).incomplete_records[0]
+    folders = [keep(tmp_path / NAMES[node], GOOD.rows, node, config=names) for node in (1, 2)]
+    assert "the record of E1 is incomplete;" in by_all_means(folders).incomplete_records[0]
+
+
+@pytest.mark.parametrize(
+    ("some", "others", "merged"),
+    [
+        (("ada", "E2", "cy"), ("E1", "bob"), ("ada", "bob", "cy")),
+        (("ada",), ("ada", "bob"), ("ada", "bob")),
+        (("ada", "E2", "E3"), ("ada", "bob"), ("ada", "bob", "E3")),
+        ((), ("ada", "bob"), ("ada", "bob")),
+        ((), (), ()),
+    ],
+)
+def test_a_name_that_any_record_has_is_known(
+    some: tuple[str, ...], others: tuple[str, ...], merged: tuple[str, ...]
+) -> None:
+    assert merged_names(some, others) == merged
 
 
 def test_sentences_take_the_names_of_members() -> None:
@@ -224,3 +242,28 @@ def test_one_that_was_killed_is_named(tmp_path: Path) -> None:
     verdict = by_all_means([tmp_path])
     assert verdict.holds
     assert "the record of E3 is incomplete" in verdict.incomplete_records[0]
+
+
+@pytest.mark.parametrize(
+    ("node", "group", "may_join"),
+    [(1, {"views": True}, True), (1, {"views": False}, False), (1, {}, False), (None, {"views": True}, False)],
+)
+def test_others_may_join_a_member_whose_group_has_views(
+    node: int | None, group: dict[str, bool], may_join: bool
+) -> None:
+    assert members_join({"node": node, "config": json.dumps({"group": group})}) is may_join
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_only_records_of_which_both_are_of_a_changing_group_may_know_of_different_nodes(order: int) -> None:
+    def row(node: int, nodes: int, *, views: bool) -> dict[str, Any]:
+        config = json.dumps({"group": {"views": views}})
+        told = {"run": "g", "protocol": "to", "nodes": nodes, "node": node, "config": config, "sent": 1}
+        return {**told, "error": None, "aborted": False, "complete": True}
+
+    assert runs_by_name([row(0, 4, views=True), row(1, 3, views=True)][::order])["g"]["nodes"] == 4
+    with pytest.raises(TraceError, match="run g is recorded with nodes"):
+        runs_by_name([row(0, 4, views=True), row(1, 3, views=False)][::order])
+    killed = {**row(0, 4, views=True), "complete": False}
+    assert runs_by_name([killed, row(1, 3, views=True)][::order])["g"]["complete"], "one has seen the end"
+    assert not runs_by_name([killed, {**killed, "node": 1}])["g"]["complete"]

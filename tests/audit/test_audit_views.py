@@ -6,6 +6,7 @@ import pytest
 
 from ordercast.audit.logs import RunLogs
 from ordercast.audit.reference import check_logs
+from ordercast.audit.services import OF_SHRINKING_VIEWS
 from ordercast.audit.verdict import Verdict
 from ordercast.audit.views import delivered_uniformly, without_tails
 from ordercast.model.services import Service
@@ -108,6 +109,23 @@ def test_if_nobody_goes_on_the_log_of_the_latest_view_counts() -> None:
 def test_without_anybody_that_stopped_nothing_is_cut() -> None:
     logs = Figure(SENT, ["p q", "q p", ""]).logs()
     assert without_tails(logs) is logs
+
+
+@pytest.mark.parametrize(
+    ("views", "found"),
+    [
+        ({0: (0, 1), 1: (0, 1)}, []),
+        # Neither is in the other, nor has one more than half of the other; and E3 did not install the last.
+        ({0: (0, 1), 1: (1, 2)}, ["same_views", "same_views", "primary"]),
+        ({1: (1,)}, ["primary"]),  # one of three
+    ],
+)
+def test_views_without_numbers_are_one_chain_of_majorities(views: dict[int, tuple[int, ...]], found: list[str]) -> None:
+    figure = Figure(["", "", ""], ["", "", ""])
+    for node, to in views.items():
+        figure.add(node, "view", to=to)
+    logs = replace(figure.logs(), stopped=frozenset())
+    assert [violation.breaks for promise in OF_SHRINKING_VIEWS for violation in promise(logs)] == found
 
 
 # --- levels ---

@@ -57,3 +57,18 @@ def test_a_document_says_whether_all_were_counted(at_least: bool) -> None:
     }
     assert "incomplete_records" not in document
     assert Verdict(incomplete_records=["x"]).as_document()["incomplete_records"] == ["x"]
+
+
+def test_runs_in_which_somebody_is_excused_are_counted_and_the_first_are_named() -> None:
+    total, other = Verdict(), Verdict()
+    for number in range(MOST_WITNESSES - 1):
+        total.excuse(f"a{number}", "E1 (crashed)")
+    total.excuse("none", "")
+    assert (total.excused_runs, len(total.excused)) == (MOST_WITNESSES - 1, MOST_WITNESSES - 1)
+    for number in range(MOST_WITNESSES + 2):
+        other.excuse(f"b{number}", "E2 (crashed)")
+    assert (other.excused_runs, len(other.excused)) == (MOST_WITNESSES + 2, MOST_WITNESSES)
+    total.add(other)
+    assert total.excused_runs == 2 * MOST_WITNESSES + 1
+    assert total.excused[-2:] == [f"run a{MOST_WITNESSES - 2}: E1 (crashed)", "run b0: E2 (crashed)"]
+    assert total.as_document()["excused"] == {"runs": total.excused_runs, "sentences": total.excused}

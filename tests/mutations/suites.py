@@ -267,12 +267,14 @@ SUITES = (
             *(f"audit.{name}" for name in ("completeness", "order", "priorities", "levels", "views", "logs")),
             *(f"audit.{name}" for name in ("records", "run_rows", "verdict", "services", "violations", "reference")),
             *(f"audit.{name}" for name in ("view_epochs", "epoch_rows", "membership", "virtual_synchrony")),
+            *(f"audit.{name}" for name in ("urgency", "durability", "disk_rows", "shrinking_views", "excused")),
         ],
         Battery(
             [
                 *(f"audit.test_audit_{name}" for name in ("completeness", "order", "priorities", "levels", "views")),
                 *("audit.test_audit_logs", "audit.test_audit_reference", "audit.test_priority_definitions"),
                 *("audit.test_audit_records", "audit.test_verdict", "audit.test_audit_changing_groups"),
+                *("audit.test_urgency", "audit.test_audit_durability", "audit.test_shrinking_views"),
             ]
         ),
     ),

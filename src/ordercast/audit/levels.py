@@ -96,7 +96,7 @@ def _only_after(logs: RunLogs, effect: EventKind, cause: EventKind, breaks: str)
             if latest is not None and latest <= moment.time and (own is None or own.step < moment.step):
                 continue  # the common case, without checking each destination
             late = _late(causes, sent, node, moment, logs.members_at(node, moment) & ~logs.unrecorded)
-            by_view = _late_for_view(logs, effect, node, sent, moment) if late and logs.epochs else None
+            by_view = _late_for_view(logs, effect, node, sent, moment) if late else None
             late = late if by_view is None else members(by_view)
             if late:
                 but = f" before {names_of(mask_of(late))} had {_PAST[cause]} it"

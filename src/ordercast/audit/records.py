@@ -68,7 +68,7 @@ def incomplete_records(rows: Iterable[RunRow]) -> list[str]:
 
 
 def _sentence(row: RunRow, unrecorded: int) -> str:
-    names = row.get(NAMES) or member_names(row)
+    names = row[NAMES]
     named = ", ".join(names[node] if node < len(names) else name_of(node) for node in members(unrecorded))
     return (
         f"run {row[RUN]}: the record of {named} is incomplete; audited as a member that stopped, "

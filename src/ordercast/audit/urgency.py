@@ -43,7 +43,6 @@ def _overtaking(logs: RunLogs, node: int) -> Iterator[tuple[Sent, Sent, Moment]]
         for message, moment in logs.first[EventKind.PREACK][node].items()
         if message in logs.sent
     ]
-    preacknowledged.sort(key=lambda row: row[0])
     waiting: list[tuple[int, int, Sent]] = []  # a heap, the most urgent first
     delivered: set[Message] = set()
     place = 0

@@ -141,10 +141,9 @@ class Epochs:
         """The nodes that recorded a view."""
         return mask_of(epoch.node for epoch in self.of_view.get(number, ()))
 
-    def is_always_in(self, node: int, first: int, last: int | None = None) -> bool:
-        """True if a node is a member of all known views between two numbers, both included."""
-        end = self.last if last is None else last
-        return all(self.members(number) >> node & 1 for number in self.views if first <= number <= end)
+    def is_always_in(self, node: int, first: int) -> bool:
+        """True if a node is a member of all known views from a number on."""
+        return all(self.members(number) >> node & 1 for number in self.views if number >= first)
 
     def closing(self, epoch: Epoch) -> tuple[int, int] | None:
         """When the rows were written that end an epoch, and the number of the view that follows; None: it has none."""

@@ -246,7 +246,7 @@ def _wrong_state(logs: RunLogs, node: int, donor: int, number: int, step: int) -
     if first is None or first.number != number:
         return f"but its first view is {first.number}" if first else "but is in no view"
     both = logs.epochs.members(number) & logs.epochs.members(number - 1)
-    if not (0 <= donor < logs.nodes and both >> donor & 1):
+    if donor < 0 or not both >> donor & 1:
         return f"which was not in views {number - 1} and {number}"
     delivered = next((message for at, message in logs.epochs.deliveries[node] if at < step), None)
     return f"after it had delivered {message_name(delivered)}" if delivered is not None else ""
@@ -285,7 +285,7 @@ def _history(epochs: Epochs, node: int, number: int) -> dict[Message, None] | No
     found: dict[Message, None] = {}
     if mine[0].number > 0:
         row = next((row for row in epochs.states if row.node == node and row.number == mine[0].number), None)
-        before = _history(epochs, row.donor, row.number) if row and row.number < number else None
+        before = _history(epochs, row.donor, row.number) if row else None
         if before is None:
             return None
         found.update(before)
