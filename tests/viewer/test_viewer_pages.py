@@ -68,7 +68,7 @@ def test_a_file_shows_the_story_of_a_loss_and_runs_nothing_of_the_trace(page: Pa
     page.until("byId('panel').innerText.includes('What it waited for')")
     said = page.text()
     assert f"Message {HOSTILE}#0" in said
-    assert "300 ns: eve lost it (loss) and had to be sent another copy" in said
+    assert "300 ns: eve lost it (loss) and needed another copy" in said
     assert "eve was frozen (it noticed that a message is missing) until 600 ns: it asked for what it lacked (1)" in said
     assert "all waited for eve" in said
     page.key("+")

@@ -39,8 +39,9 @@ function fatesOf(run, table) {
   return { sent, members };
 }
 
-/** A time in three digits, for tables. */
+/** A duration in three digits; where a run has steps and no times, in steps. */
 function shortTime(time) {
+  if (stepSize) { const steps = Math.round(time / stepSize); return `${steps} ${Math.abs(steps) === 1 ? "step" : "steps"}`; }
   for (const [unit, size] of [["s", 1e9], ["ms", 1e6], ["µs", 1e3]]) {
     if (Math.abs(time) >= size) return `${(time / size).toPrecision(Math.abs(time) >= 1000 * size ? 4 : 3)} ${unit}`;
   }
@@ -62,17 +63,21 @@ function waitsOf(run, spans, source, levels, fates) {
   const { sent, members } = fates, found = [];
   const destinations = sent.destinations ?? members.filter((member) => member.accept || member.deliver).map((member) => member.node);
   const names = (nodes) => nodes.map((node) => run.names[node]).join(", ");
+  const lost = (member) => {
+    const causes = member.losses.map((loss) => loss.detail).filter((detail) => detail && detail !== "lost");
+    return `${run.names[member.node]} lost it${causes.length ? ` (${causes.join(", ")})` : ""}`;
+  };
   const last = (level) => destinations.map((node) => members[node]).filter((member) => member?.[level])
     .reduce((one, other) => (!one || other[level].time > one[level].time ? other : one), null);
-  const add = (time, text) => { if (time > 0) found.push({ time, text: `${clockText(time)}: ${text}` }); };
+  const add = (time, text) => { if (time > 0) found.push({ time, text: `${shortTime(time)}: ${text}` }); };
   for (const node of destinations) {
     const member = members[node];
     if (!member) continue;
     const arrived = member.receives[0]?.time;
     if (member.losses.length && arrived !== undefined && member.losses[0].time < arrived) {
-      add(arrived - member.losses[0].time, `${run.names[node]} lost it (${member.losses.map((loss) => loss.detail || "lost").join(", ")}) and had to be sent another copy`);
+      add(arrived - member.losses[0].time, `${lost(member)} and needed another copy`);
     } else if (member.losses.length && arrived === undefined) {
-      found.push({ time: Infinity, text: `${run.names[node]} lost it (${member.losses.map((loss) => loss.detail || "lost").join(", ")}) and never received it` });
+      found.push({ time: Infinity, text: `${lost(member)} and never received it` });
     } else if (member.losses.length === 0 && arrived === undefined && !member.accept && sent.time !== null) {
       found.push({ time: Infinity, text: `${run.names[node]} never received it: no arrival and no loss is recorded` });
     }
@@ -175,7 +180,7 @@ class Panel {
     const fact = (label, value) => { if (value !== null && value !== undefined) facts.append(made("dt", { text: label }), made("dd", { text: String(value) })); };
     fact("sent", sent.time === null ? "not recorded" : `${clockText(sent.time)} by ${run.names[source]}`);
     if (sent.destinations) fact("to", sent.destinations.length === run.nodes ? "all" : sent.destinations.map((node) => run.names[node]).join(", "));
-    fact("priority", sent.priority); fact("size", sent.size === null ? null : `${count(sent.size)} bytes`);
+    fact("priority", sent.priority); fact("size", sent.size === null ? null : `${count(sent.size)} ${sent.size === 1 ? "byte" : "bytes"}`);
     const copies = fates.members.flatMap((member) => member.transmits.filter((each) => each.detail === "copy").map((each) => `${run.names[member.node]} at ${clockText(each.time)}`));
     if (copies.length) fact("copies", copies.slice(0, 10).join("; ") + (copies.length > 10 ? ` and ${copies.length - 10} more` : ""));
     const waits = waitsOf(run, view.painter.spans, source, Object.keys(view.summary?.latencies ?? {}), fates);

@@ -137,7 +137,7 @@ class StoryPanel {
     this.panel.show(...children);
   }
   beginning(story) {
-    const hint = "Go through it with n and p, or with the buttons. What is behind the step is pale in the picture.";
+    const hint = "Go through it with n and p, or with the buttons. What comes after the step is pale in the picture.";
     const broken = story.broken ? [made("p", { class: "rule" }, made("strong", { text: "It ends with a broken promise: " }), story.broken)] : [];
     const protocol = PROTOCOLS[story.view.run.protocol];
     return [made("p", { text: story.about }), ...broken, ...(protocol ? [made("h3", { text: `What ${story.view.run.protocol} promises` }), made("p", { text: protocol })] : []),
