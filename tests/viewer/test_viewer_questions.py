@@ -1,5 +1,6 @@
 """What the page asks: messages, orders, latencies, the next event."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -182,3 +183,19 @@ def test_a_range_is_cut_and_says_by_how_much(tmp_path: Path) -> None:
     assert list(found.time) == sorted(found.time)
     found, left = run.events.first_between(100, 1100, 1000)
     assert (len(found), left) == (40, 0)
+
+
+def test_the_sequencer_and_a_member_that_relays_are_known(tmp_path: Path) -> None:
+    sequencer = json.dumps({"group": {"sequencer": {"node": 2}}})
+    relayed = json.dumps({"live": {"members": ["A", "B", "C"], "relay": None}})
+    by_process = json.dumps({"live": {"members": ["A", "B", "C"], "relay": "10.0.0.9:7000"}})
+
+    def role(name: str, protocol: str, config: str) -> object:
+        return (
+            Traces([write(tmp_path / name, one_loss(), protocol=protocol, config=config)]).run("r").described()["role"]
+        )
+
+    assert role("sequencer", "sequencer", sequencer) == {"what": "sequencer", "node": 2}
+    assert role("relay", "st", relayed) == {"what": "relay", "node": 0}
+    assert role("process", "st", by_process) is None
+    assert role("direct", "spo", relayed) is None
