@@ -155,6 +155,7 @@ def test_the_story_of_one_loss_is_gone_through_by_keys_alone(page: Page, tmp_pat
     assert "stops (gap)" in said
     assert re.search(r"normal\.log\s+z\s+z, p", said), "what differs from the step before"
     assert re.search(r"E3\s+z p\s+g\s+nothing", said), "who had what, and lacked what"
+    page.evaluate("app.first.paint()")  # which a frame of the browser does soon
     line = page.evaluate("app.first.painter.x(12000)")
     assert pixel(page, 12000, 0) == colour(page, "chosen"), f"the step is marked at {line}"
     page.key("p")
@@ -239,3 +240,19 @@ def test_a_page_follows_a_trace_that_grows(page: Page, tmp_path: Path) -> None:
         server.shutdown()
         thread.join()
         server.server_close()
+
+
+@pytest.mark.parametrize(("second", "ends"), [(5, True), (1, False)])
+def test_a_run_of_priorities_ends_before_a_message_that_is_more_urgent(
+    page: Page, tmp_path: Path, second: int, ends: bool
+) -> None:
+    """The two deliveries are in different tiles."""
+    sends = [row(0, seq, seq, "send", 0, seq, destinations=(0, 1), priority=(2, second)[seq]) for seq in (0, 1)]
+    delivered = [row(1, seq, 500 + 300 * seq, "deliver", 0, seq) for seq in (0, 1)]
+    file = tmp_path / "page.html"
+    traces = Traces([write(tmp_path / "trace", [*sends, *delivered], protocol="prito", nodes=2)])
+    file.write_bytes(exported(traces, ["r"], Range()).page)
+    page.show(file.as_uri())
+    x, y = page.evaluate("[app.first.painter.x(800), app.first.painter.y(1)]")
+    left = [page.evaluate(PIXEL.format(place=[x - each / 2, y - 7])) for each in range(40)]
+    assert any(red - blue > 60 for red, _, blue in left) is ends, "the upright line is gold, and nothing else here is"

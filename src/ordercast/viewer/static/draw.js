@@ -284,6 +284,7 @@ class Painter {
     counted.dense += picture.sums[right] - picture.sums[left];
     counted.hidden += picture.hidden[right] - picture.hidden[left];
     counted.estimated ||= tile.estimated;
+    counted.ranked?.clear();
   }
 
   paintEvents(tile, from, to, counted) {
@@ -298,7 +299,7 @@ class Painter {
     let single = 0, hidden = 0;
     const dim = this.chosen?.messages?.size > 0;
     const near = (last - first) * 12 < (this.x(to) - this.x(from)) * Math.max(1, this.lanes.length);
-    const ranked = new Map();
+    const ranked = counted.ranked ??= new Map(); // of all tiles of the picture: a run may end where one begins
     for (let row = first; row < last; row++) {
       const node = tile.node[row], kind = tile.kind[row], label = run.classes[run.class_of_kind[kind]];
       if (!this.isShown(tile, row)) { hidden++; continue; }
