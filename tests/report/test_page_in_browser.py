@@ -25,14 +25,15 @@ def with_runs(found: Result) -> Result:
 
 @NEEDED
 def test_plots_answer_and_print_and_do_without_scripts(tmp_path: Path) -> None:
-    made: list[str] = []
+    made: list[tuple[str, str]] = []
 
-    def make_page(config: str) -> bytes:
-        made.append(config)
+    def make_page(config: str, title: str) -> bytes:
+        made.append((config, title))
         return b"<p>the run"
 
     file = build(folder_with(tmp_path, with_runs(result())), plots=False, make_page=make_page)
-    assert made == ['{"seed": 0}', '{"seed": 1}']
+    called = f"A title & more: {HOSTILE}, places"
+    assert made == [('{"seed": 0}', f"{called} 1"), ('{"seed": 1}', f"{called} 10")]
     with browser() as page:
         page.open(file.as_uri())
         assert page.evaluate("document.querySelectorAll('.point').length") == 9

@@ -33,7 +33,7 @@ def report_command(
     Console().print(f"The page is {page}", soft_wrap=True, markup=False, highlight=False)
 
 
-def _page_of_run(config: str) -> bytes:
+def _page_of_run(config: str, title: str) -> bytes:
     """Simulates a run, and makes the viewer's page of it."""
     from tempfile import TemporaryDirectory
 
@@ -48,5 +48,5 @@ def _page_of_run(config: str) -> bytes:
         from ordercast.viewer.traces import Traces
     with TemporaryDirectory() as folder:
         simulate(replace(RunConfig.from_json(config), record=TraceDetail.ALL), Path(folder))
-        traces = Traces([Path(folder)])
+        traces = Traces([Path(folder)], title=title)
         return exported(traces, list(traces.runs), Range(most=_EVENTS)).page

@@ -21,10 +21,24 @@ def state_values(machine: DeclaredState, named: _Named) -> dict[str, str]:
     return {name: _shortened(_text(value, named)) for name, value in _variables(machine, "")}
 
 
-def _variables(part: DeclaredState, prefix: str) -> Iterator[tuple[str, Any]]:
+def parts_of(machine: DeclaredState, prefix: str = "") -> Iterator[tuple[DeclaredState, str]]:
+    """A machine and its parts that have states of their own, each with what stands before the names of its variables."""
+    yield machine, prefix
+    for name in _declared(machine):
+        value = getattr(machine, name)
+        if isinstance(value, DeclaredState):
+            yield from parts_of(value, f"{prefix}{name.lstrip('_')}.")
+
+
+def _declared(part: DeclaredState) -> Iterator[str]:
+    """What changes and does not follow from the rest."""
     for name, hint in get_type_hints(type(part), include_extras=True).items():
-        if get_origin(hint) in {Final, ClassVar} or "derived" in getattr(hint, "__metadata__", ()):
-            continue
+        if get_origin(hint) not in {Final, ClassVar} and "derived" not in getattr(hint, "__metadata__", ()):
+            yield name
+
+
+def _variables(part: DeclaredState, prefix: str) -> Iterator[tuple[str, Any]]:
+    for name in _declared(part):
         value, label = getattr(part, name), name.lstrip("_")
         if isinstance(value, DeclaredState):
             yield from _variables(value, f"{prefix}{label}.")

@@ -10,6 +10,7 @@ from ordercast.explorer.notation import format_effects, format_step, item_name
 from ordercast.explorer.scenario import unit_name
 from ordercast.explorer.state_space import StateSpace
 from ordercast.explorer.state_values import state_values
+from ordercast.explorer.variable_notes import variable_notes
 from ordercast.model.units import Packet, Unit
 
 Values = dict[str, str]
@@ -40,6 +41,13 @@ def first_states(space: StateSpace) -> list[Values]:
     """The variables of each node before the first step."""
     state = space.initial_state()
     return [_values(space, space.nodes.states[state[node]]) for node in range(space.size)]
+
+
+def notes_of(space: StateSpace) -> Values:
+    """What the machines' variables mean, by their names."""
+    first = space.nodes.states[space.initial_state()[0]]
+    machine: Any = space.nodes.machine(first.node, first.snapshot)
+    return variable_notes(machine)
 
 
 def steps_of(space: StateSpace, schedule: Iterable[int]) -> list[Step]:

@@ -42,8 +42,8 @@ class TableColumn:
     cells: tuple[str, ...]
 
 
-MakePage = Callable[[str], bytes]
-"""Makes the page of a run, of its configuration."""
+MakePage = Callable[[str, str], bytes]
+"""Makes the page of a run, of its configuration and what it is called."""
 
 
 def build(
@@ -81,7 +81,8 @@ def _write_runs(folder: Path, results: Sequence[Result], make_page: MakePage) ->
             for point in series.points:
                 if point.config and point.config not in linked:
                     name = f"{result.name}-{series.name}-{point.x:g}.html"
-                    (folder / RUNS / name).write_bytes(make_page(point.config))
+                    called = f"{result.title}: {series.label}, {result.x.label} {point.x:g}"
+                    (folder / RUNS / name).write_bytes(make_page(point.config, called))
                     linked[point.config] = f"{RUNS}/{name}"
     return linked
 

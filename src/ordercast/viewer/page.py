@@ -8,9 +8,11 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from ordercast.viewer.glossary import words_for_page
+
 SCRIPTS = (
     *("arrow.js", "data.js", "clock.js", "draw.js", "svg.js", "perfetto.js", "view.js"),
-    *("ask.js", "story.js", "charts.js", "compare.js", "app.js"),
+    *("words.js", "ask.js", "story.js", "charts.js", "compare.js", "app.js"),
 )
 """In the order in which they are run."""
 
@@ -33,7 +35,12 @@ def page(data: Mapping[str, Any], *, served: bool) -> bytes:
         ]
     )
     filled = _asset("page.html")
-    for mark, text in (("POLICY", policy), ("STYLE", style), ("DATA", embedded(data)), ("SCRIPT", script)):
+    for mark, text in (
+        ("POLICY", policy),
+        ("STYLE", style),
+        ("DATA", embedded({**data, "words": words_for_page()})),
+        ("SCRIPT", script),
+    ):
         filled = filled.replace(f"<!--{mark}-->", text, 1)
     return filled.encode()
 

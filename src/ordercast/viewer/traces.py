@@ -108,8 +108,10 @@ class ViewedRun:
 class Traces:
     """The runs of some folders. Raises `TraceError` if they cannot be read."""
 
-    def __init__(self, folders: Sequence[Path]) -> None:
+    def __init__(self, folders: Sequence[Path], title: str | None = None) -> None:
+        """`title`: what the page is called, if its reader cannot know the folders; else it is called by them."""
         self.folders: tuple[Path, ...] = tuple(folders)
+        self._title = title
         self.runs: dict[str, ViewedRun] = {}
         self._known: set[Path] = set()
         self._lock = Lock()
@@ -167,7 +169,7 @@ class Traces:
         keys = list(self.runs)
         listed = list(dict.fromkeys([*(key for key in wanted if key is not None), *keys]))[:MOST_LISTED]
         return {
-            "folders": [str(folder) for folder in self.folders],
+            "title": [str(folder) for folder in self.folders] if self._title is None else [self._title],
             "runs": [{"key": key, **_in_short(self.runs[key])} for key in listed],
             "unlisted": len(keys) - len(listed),
         }

@@ -59,7 +59,7 @@ def show_rows(
         with TraceWriter(Path(folder), title) as trace:
             trace.write(list(rows))
             trace.finish(dict(columns))
-        _show(Traces([Path(folder)]), view=view, page=page)
+        _show(Traces([Path(folder)], title=title), view=view, page=page)
 
 
 def _show(traces: "Traces", *, view: bool, page: Path | None) -> None:
@@ -91,8 +91,7 @@ def story_traces(
                 trace.write(events)
                 row = {"protocol": protocol, "nodes": scenario.group.nodes, "config": config}
                 trace.finish({**row, "complete": not stories[title]["story"]["broken"]})
-        traces = Traces([folder])
-        traces.folders = (Path(next(iter(schedules))),)  # what the page is called; the folder is gone when it is read
+        traces = Traces([folder], title=next(iter(schedules)))
         for title, story in stories.items():
             traces.tell(title, story)
         yield traces
@@ -103,7 +102,7 @@ def _told(scenario: "Scenario", schedule: Sequence[str], told: Told) -> "tuple[l
     from ordercast.explorer.outcome import outcome_of
     from ordercast.explorer.rows import names_of_messages, rows_of
     from ordercast.explorer.state_space import StateSpace
-    from ordercast.explorer.step_by_step import first_states, steps_of
+    from ordercast.explorer.step_by_step import first_states, notes_of, steps_of
 
     space = StateSpace(scenario)
     outcome = outcome_of(space, parse_schedule(space, list(schedule)))
@@ -127,7 +126,8 @@ def _told(scenario: "Scenario", schedule: Sequence[str], told: Told) -> "tuple[l
         story["free_from"] = len(outcome.steps)
     labels = {f"{source}#{first}": name for (source, first), name in names_of_messages(space).items()}
     rows = [_in_time(row) for row in rows_of(space, shown)]
-    return rows, {"story": {**story, "states": first_states(space)}, "step": STEP, "labels": labels}
+    machines = {"states": first_states(space), "variables": notes_of(space)}
+    return rows, {"story": {**story, **machines}, "step": STEP, "labels": labels}
 
 
 def _in_time(row: "EventRow") -> "EventRow":

@@ -25,6 +25,7 @@ class PendingAcknowledgments(DeclaredState):
     required: Final[int]
     """Nodes whose acknowledgment every packet needs, instead of its destinations'; 0: its destinations."""
     logs: list[deque[Packet]]
+    """The packets that wait, in their order."""
     acknowledged_below: list[tuple[int, ...]]
     """By node and source: the node has acknowledged everything of the source below this seq."""
     waiting_for: Derived[list[list[int]]]

@@ -37,30 +37,30 @@ class EpochState(DeclaredState):
     backoff: Final[Backoff]
 
     # Sending.
-    next_seq: int  # TSEQ
-    next_seq_to: list[int]  # PSEQ_j
+    next_seq: int  # TSEQ: the number of my next packet
+    next_seq_to: list[int]  # PSEQ_j: the number of my next packet among those to E_j
     next_message: int
     waiting: deque[Submit]  # submitted, but the flow condition does not hold
     to_all: set[int]  # seqs of own packets that were submitted to all, and are not known to be with all
     to_resend: deque[Packet]  # go-back-n: own packets of an earlier epoch that all nodes have discarded
 
     # Receiving, by source; own packets are received when the channel brings them back.
-    expected: list[int]  # TREQ_j
-    expected_to_me: list[int]  # PREQ_j
+    expected: list[int]  # TREQ_j: the number of the packet that I expect next from E_j
+    expected_to_me: list[int]  # PREQ_j: the same number among those to me: a higher one shows a gap
 
     # The newest status of each node, from units that were accepted here. My own entry of AL is no exception, unlike in
     # SPO: it comes with my own last echo, because the echo has a place on the channel (Lemma A).
-    stamps: list[int]
-    free: list[int]  # BUF_j
+    stamps: list[int]  # by node: the stamp of its newest unit
+    free: list[int]  # BUF_j: the free receive buffers of E_j
     accepted: PendingAcknowledgments  # RRL, and SL; waiting for AL of all nodes
     preacknowledged: PendingAcknowledgments  # PRL, and own packets to others only; waiting for PAL
     unpreacknowledged: list[deque[int]]  # the seqs in RRL, by source
 
     # The log of the running epoch: all packets to me, in the order of the channel (ARL, PRL and RRL).
-    epoch: int
-    log: list[Packet]
-    preacknowledged_count: int  # from the start of the log
-    acknowledged_count: int
+    epoch: int  # how many times all have agreed on an order after a loss
+    log: list[Packet]  # what is to me, in the order in which it came
+    preacknowledged_count: int  # so many from the start of the log are pre-acknowledged
+    acknowledged_count: int  # and so many are acknowledged
     last_shows_gap: bool  # the last packet came behind a gap and is not accepted
     buffered: int  # receive buffers in use: packets to me that are accepted and not yet delivered
     unplaced: dict[PacketId, Packet]  # came during recovery: they do not determine their place in the order

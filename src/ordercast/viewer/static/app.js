@@ -5,13 +5,13 @@ class App {
   constructor(data) {
     this.data = data; this.witnesses = data.witnesses ?? [];
     this.source = data.mode === "file" ? new FileSource(data.embedded) : new ServerSource();
-    this.views = []; this.panel = new Panel(byId("panel"), this);
+    this.views = []; this.words = new Words(data.words); this.panel = new Panel(byId("panel"), this);
     this.shown = { members: new Set(), classes: new Set(), version: 0 };
     this.fill(byId("run"), data.runs, null);
     this.fill(byId("beside"), data.runs, "nothing");
     byId("comparing").hidden = data.runs.length < 2;
-    byId("title").textContent = `ordercast: ${data.folders.join(", ")}`;
-    byId("title").title = data.folders.join("\n");
+    byId("title").textContent = `ordercast: ${data.title.join(", ")}`;
+    byId("title").title = data.title.join("\n");
     byId("run").addEventListener("change", () => this.guarded(() => this.open(byId("run").value, byId("beside").value)));
     byId("beside").addEventListener("change", () => this.guarded(() => this.open(byId("run").value, byId("beside").value)));
     byId("in").addEventListener("click", () => this.first?.zoom(0.5));
@@ -28,7 +28,8 @@ class App {
       if (event.key === "/") { event.preventDefault(); byId("query").focus(); }
       if (event.key === "?") this.panel.help();
       if (event.key === "x") this.skipGaps();
-      if (this.story && (event.key === "n" || event.key === "p")) this.goTo(this.story.at + (event.key === "n" ? 1 : -1));
+      const by = { n: 1, p: -1 }[event.key.toLowerCase()];
+      if (this.story && by) this.goTo(event.shiftKey ? this.story.explained(by) : this.story.at + by);
     });
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.redraw());
   }
@@ -138,7 +139,7 @@ class App {
   painted(view) {
     if (view !== this.first) return;
     const { single, dense, hidden, estimated, waiting } = view.counted;
-    const parts = [`${clockText(view.from)} to ${clockText(view.to)}`, `${estimated ? "about " : ""}${count(single + dense)} events here: ${count(single)} drawn one by one`];
+    const parts = [`${clockText(Math.max(0, view.from))} to ${clockText(Math.min(view.limit, view.to))}`, `${estimated ? "about " : ""}${count(single + dense)} events here: ${count(single)} drawn one by one`];
     if (dense) parts.push(`${count(dense)} not shown one by one but as density: zoom in`);
     if (hidden) parts.push(`${count(hidden)} hidden by filters`);
     if (view.run.left_out) parts.push(`${count(view.run.left_out)} events of the run are not in this file`);

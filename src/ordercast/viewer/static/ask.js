@@ -14,6 +14,11 @@ function made(tag, options = {}, ...children) {
   return element;
 }
 
+/** A table that is moved within its frame where the panel is narrower. */
+function tableOf(head, rows, how = "") {
+  return made("div", { class: "wide" }, made("table", { class: how }, ...(head ? [head] : []), ...rows));
+}
+
 const count = (number) => Math.round(number).toLocaleString("en");
 
 /** What each member knew of a message, and when. */
@@ -48,7 +53,8 @@ function shortTime(time) {
   return `${Math.round(time)} ns`;
 }
 
-const WHY_STOPPED = { gap: "it noticed that a message is missing", told: "another member told it that a message is missing" };
+const WHY_STOPPED = { gap: "it noticed that a message is missing", told: "another member told it that a message is missing",
+  hearsay: "a unit of another member showed that a message is missing", view: "the members agree on the next view" };
 const LEVEL_WORDS = { accept: "accepted", preack: "pre-acknowledged", ack: "acknowledged", deliver: "delivered" };
 
 /** How much a recovery took, in words. */
@@ -111,9 +117,28 @@ function waitsOf(run, spans, source, levels, fates) {
   return order.slice(0, 12).map((each) => each.text).concat(order.length > 12 ? [`… and ${order.length - 12} shorter waits`] : []);
 }
 
+/** Why a message could not be sent earlier: what let it go happened at its sender in the same instant. What it waited before it was sent is not recorded. */
+async function heldBack(view, source, seq, table) {
+  const { run } = view, send = table.kind.indexOf(run.kinds.indexOf("send"));
+  if (send < 0) return [];
+  const time = table.time[send], who = run.names[source], instant = await view.source.events(run.key, time, time + 1);
+  let why = null;
+  for (let row = 0; row < instant.rows; row++) {
+    const kind = run.kinds[instant.kind[row]], own = instant.source[row] === source;
+    if (instant.node[row] !== source) continue;
+    if (kind === "send" && own && instant.seq[row] === seq) break;
+    if (kind === "resume") why = `${who} was frozen, and numbers nothing meanwhile: it could be sent only when ${who} went on`;
+    else if (kind === "unblock" || kind === "view") why = `${who} numbers nothing while the view changes: it could be sent only when ${kind === "view" ? `view ${instant.seq[row] < 0 ? "" : instant.seq[row]}`.trim() + " began" : "enough could be reached again"}`;
+    else if ((kind === "preack" || kind === "ack") && own && !why && !run.recorded) {
+      why = `the window of ${who}: it could be sent only when ${who} knew that ${messageName(run, source, instant.seq[row])} was with all its destinations`;
+    }
+  }
+  return why ? [why] : [];
+}
+
 class Panel {
   constructor(element, app) { this.element = element; this.app = app; this.stories = new StoryPanel(this); }
-  show(...children) { this.element.replaceChildren(...children); this.element.scrollTop = 0; }
+  show(...children) { this.element.replaceChildren(...children); this.app.words.mark(this.element); this.element.scrollTop = 0; }
 
   /** The run itself: how it ended, what it has, latencies. */
   overview(view) {
@@ -148,7 +173,7 @@ class Panel {
     const rows = levels.map(([level, found]) => made("tr", {}, made("td", { text: LEVEL_WORDS[level] }),
       ...[found.p50, found.p99, found.most].map((time) => made("td", { text: shortTime(time) })), made("td", { text: count(found.count) })));
     const head = made("tr", {}, ...["from the send", "p50", "p99", "most", "times"].map((text) => made("th", { text })));
-    return [made("h3", { text: "Latencies by level" }), levelBars(summary, levels), made("table", {}, head, ...rows)];
+    return [made("h3", { text: "Latencies by level" }), levelBars(summary, levels), tableOf(head, rows)];
   }
   /** An event that names no message. */
   event(view, cursor) {
@@ -166,14 +191,15 @@ class Panel {
     const { run } = view;
     const asked = this.asked = Symbol("question");
     const [table, order] = await Promise.all([view.source.message(run.key, source, seq), view.source.order(run.key, source, seq, 3)]);
+    const held = await heldBack(view, source, seq, table);
     if (asked !== this.asked) return;
     const name = messageName(run, source, seq);
     if (!table.rows) { this.show(this.back(view), made("h2", { text: name }), made("p", { text: "No event of this run names it." })); return; }
-    this.show(this.back(view), made("h2", { text: `Message ${name}` }), ...this.path(view, source, seq, table, order),
+    this.show(this.back(view), made("h2", { text: `Message ${name}` }), ...this.path(view, source, seq, { table, order, held }),
       ...(order.possible ? [made("h3", { text: "Its place in each member's order" }), this.logs(view, [order], new Set([`${source}#${seq}`]), null, "here")] : []));
   }
   /** Where a message went, when each member knew what, and what it waited for. */
-  path(view, source, seq, table, order) {
+  path(view, source, seq, { table, order, held }) {
     const { run } = view, fates = fatesOf(run, table), { sent } = fates;
     const first = sent.time ?? table.time[0], latest = table.time[table.rows - 1];
     const facts = made("dl");
@@ -183,7 +209,7 @@ class Panel {
     fact("priority", sent.priority); fact("size", sent.size === null ? null : `${count(sent.size)} ${sent.size === 1 ? "byte" : "bytes"}`);
     const copies = fates.members.flatMap((member) => member.transmits.filter((each) => each.detail === "copy").map((each) => `${run.names[member.node]} at ${clockText(each.time)}`));
     if (copies.length) fact("copies", copies.slice(0, 10).join("; ") + (copies.length > 10 ? ` and ${copies.length - 10} more` : ""));
-    const waits = waitsOf(run, view.painter.spans, source, Object.keys(view.summary?.latencies ?? {}), fates);
+    const waits = [...held, ...waitsOf(run, view.painter.spans, source, Object.keys(view.summary?.latencies ?? {}), fates)];
     return [facts,
       made("p", {}, made("button", { class: "link", text: "tell its story", click: () => this.app.guarded(() => this.app.tell(() => storyOfLoss(view, source, seq))) })),
       made("p", {}, made("button", { class: "link", text: "show all of it", click: () => view.show(first - 0.15 * (latest - first) - 500, latest + 0.15 * (latest - first) + 500) })),
@@ -205,7 +231,7 @@ class Panel {
       rows.push(made("tr", {}, made("td", { text: run.names[member.node] }), made("td", { text: mark, ...lost }), cell("accept"), cell("preack"), cell("ack"), cell("deliver"),
         made("td", { text: place === null || place === undefined ? "–" : count(place) })));
     }
-    return made("table", {}, head, ...rows);
+    return tableOf(head, rows);
   }
   /** Members' orders beside each other, near some messages; what is far away is cut out. */
   logs(view, answers, messages, nodes, mark) {
@@ -245,6 +271,7 @@ class Panel {
     const named = witness.messages.slice(0, 6);
     const answers = await Promise.all(named.map(([source, seq]) => view.source.order(view.run.key, source, seq, 3)));
     const tables = await Promise.all(named.map(([source, seq]) => view.source.message(view.run.key, source, seq)));
+    const helds = await Promise.all(named.map(([source, seq], place) => heldBack(view, source, seq, tables[place])));
     if (asked !== this.asked) return;
     const messages = new Set(witness.messages.map(([source, seq]) => `${source}#${seq}`));
     const total = this.app.witnesses.length;
@@ -258,7 +285,7 @@ class Panel {
       ...(names.length ? [made("h3", { text: "Its messages" }), made("p", {}, ...names.flatMap((each, place) => (place ? [" → ", each] : [each])))] : []),
       ...cycleDrawing(view.run, witness),
       ...(answers.length && answers[0].possible ? [made("h3", { text: nodes ? "The logs that disagree, side by side" : "The logs of all members, side by side" }), this.logs(view, answers, messages, nodes, "witness")] : []),
-      ...named.slice(0, 3).flatMap(([source, seq], place) => (tables[place].rows ? [made("h2", { text: `Message ${messageName(view.run, source, seq)}` }), ...this.path(view, source, seq, tables[place], answers[place])] : [])));
+      ...named.slice(0, 3).flatMap(([source, seq], place) => (tables[place].rows ? [made("h2", { text: `Message ${messageName(view.run, source, seq)}` }), ...this.path(view, source, seq, { table: tables[place], order: answers[place], held: helds[place] })] : [])));
   }
   help() {
     const keys = [["wheel, pinch, + −", "zoom"], ["drag, arrow keys", "move"], ["0", "the whole run"], ["[ ]", "event before, event behind"], ["Enter", "ask for the message of the event"],

@@ -13,6 +13,8 @@ function coloursOf(element) {
   return Object.fromEntries(names.map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
 }
 
+const SHORT_WHY = { gap: "it noticed a gap", told: "told by another", hearsay: "others have more", view: "a view change" };
+
 let stepSize = 0; // nanoseconds of a step, where the run is a schedule: it has steps, and no times
 
 function clockText(time, step = 0) {
@@ -140,7 +142,7 @@ class Painter {
     for (const span of spans.stopped) {
       if (span.to < at.from || span.from > at.to || !this.place.has(span.node)) continue;
       const left = Math.max(at.gutter, this.x(span.from)), right = span.to === Infinity ? at.width : this.x(span.to);
-      const text = span.kind === "block" ? "blocked" : `frozen${span.why ? `: ${{ gap: "it noticed a gap", told: "told by another" }[span.why] ?? span.why}` : ""}`;
+      const text = span.kind === "block" ? "blocked" : `frozen${span.why ? `: ${SHORT_WHY[span.why] ?? span.why}` : ""}`;
       if (right - left < g.measureText(text).width + 6) continue;
       g.fillStyle = c.recovery;
       g.fillText(text, left + 3, AXIS + this.place.get(span.node) * this.lane - at.scroll + 2);
@@ -178,8 +180,9 @@ class Painter {
     for (const [from, to] of at.clock.busy(at.from, at.to)) {
       for (let time = Math.ceil(from / step) * step; time <= to; time += step) {
         const x = this.x(time), text = clockText(time, step);
-        if (x < free) continue;
-        free = x + g.measureText(text).width + 12;
+        const end = x + g.measureText(text).width + 3;
+        if (x < free || end > at.width) continue; // none over another, and none cut off
+        free = end + 9;
         g.fillRect(x, AXIS - 5, 1, 5);
         g.fillText(text, x + 3, AXIS / 2);
       }

@@ -4,20 +4,17 @@
 
 const MOST_TOLD = 400; // events of a loss that are told one by one
 
-/** What steps mean, for those who have never seen the protocol. */
+/** What steps mean, for those who have never seen the protocol. Levels and the like are explained by the glossary. */
 const MEANING = {
   send: "The message gets its number, and goes out.",
   lose: "It does not arrive. Nobody knows that yet: it shows when something later does arrive.",
-  accept: "Level 1 of 3: the member has it, and all that its sender sent to it before.",
-  preack: "Level 2 of 3: the member knows that all destinations have it.",
-  ack: "Level 3 of 3: the member knows that all others know that, too. Nobody can come to another order any more.",
-  deliver: "It is handed to the application.",
-  stop: "The member freezes: it accepts and delivers nothing until all have agreed on one order.",
   resume: "All lack nothing any more: the member goes on, in the order that was agreed on.",
   copy: "What was lost is sent again.", request: "It asks for what it lacks, and for nothing else.",
   reply: "It tells the others all that it has received, in its order.", done: "It tells the others that it lacks nothing.",
   view: "From here on these are the members.", crash: "The member is gone.",
 };
+
+const EXPLAINED = { accept: "accepted", preack: "pre-acknowledged", ack: "acknowledged", deliver: "delivered", stop: "frozen" };
 
 /** A story: `steps` of {time, words, note, effects, changes}, and `states` before the first step, if they are known. */
 class Story {
@@ -27,6 +24,13 @@ class Story {
     const words = this.steps[at].words.split(/[ ,:]+/);
     return this.view.run.names.flatMap((name, node) => (words.includes(name) || words[0] === `E${node + 1}` ? [node] : []));
   }
+  /** The next step with a note, forwards or backwards; where there is none, the one that is shown. */
+  explained(by) {
+    for (let at = this.at + by; at >= 0 && at < this.steps.length; at += by) if (this.steps[at].note) return at;
+    return this.at;
+  }
+  /** Some steps have notes, and others have not. */
+  get jumps() { return this.steps.some((step) => step.note) && !this.steps.every((step) => step.note); }
   get ended() { return this.at >= this.steps.length - 1; }
   /** The machines' variables behind a step. */
   statesAt(at) {
@@ -51,13 +55,13 @@ async function storyOfLoss(view, source, seq) {
   if (!message.rows) throw new Error(`no event of this run names ${messageName(run, source, seq)}`);
   const end = message.time[message.rows - 1] + 1;
   const table = await view.source.events(run.key, message.time[0], end);
-  const steps = toldSteps(run, table, source, seq), name = messageName(run, source, seq);
+  const steps = toldSteps(view.heard.words, run, table, source, seq), name = messageName(run, source, seq);
   if (table.cut) steps.push({ time: table.time[table.rows - 1], words: "… and so on", note: `The first ${count(table.rows)} events are told.`, effects: [], changes: [] });
   return new Story(view, { title: `What happened to ${name}`, about: `From its send to its last delivery; other messages only where the group freezes.`, steps, messages: [`${source}#${seq}`] });
 }
 
 /** Events in sentences; those of one kind and message that follow each other are one. */
-function toldSteps(run, table, source, seq) {
+function toldSteps(words_, run, table, source, seq) {
   const steps = [], together = 3; // steps apart that are still told as one
   let frozen = 0;
   for (let row = 0; row < table.rows && steps.length < MOST_TOLD; row++) {
@@ -73,23 +77,30 @@ function toldSteps(run, table, source, seq) {
     const words = [what, name, why ? `(${why})` : ""].filter(Boolean).join(" ");
     const same = steps.slice(-together).find((step) => step.what === words && !step.members.includes(who));
     if (same) { same.members.push(who); same.words = `${same.members.join(", ")}: ${words}`; same.time = table.time[row]; continue; }
-    steps.push({ time: table.time[row], words: `${who} ${words}`, members: [who], note: MEANING[kind === "transmit" ? detail : kind] ?? "", effects: [], changes: [], what: words });
+    const note = EXPLAINED[kind] ? words_.meaning(EXPLAINED[kind]) : MEANING[kind === "transmit" ? detail : kind] ?? "";
+    steps.push({ time: table.time[row], words: `${who} ${words}`, members: [who], note, effects: [], changes: [], what: words });
   }
   return steps.sort((one, other) => one.time - other.time);
 }
 
 /** Why an order came out as it did: what each member had when it froze, what it lacked, and what puts each pair in order. */
 function reasonsOf(run, table) {
-  const members = run.names.map((_, node) => ({ node, log: [], froze: null, lost: new Set(), to: new Set(), orders: [], resumed: null }));
+  const members = run.names.map((_, node) => ({ node, log: [], froze: null, got: new Map(), to: new Set(), orders: [], resumed: null }));
+  const sent = new Set(); // messages whose destinations are known
   for (let row = 0; row < table.rows; row++) {
     const kind = run.kinds[table.kind[row]], member = members[table.node[row]], name = `${table.source[row]}#${table.seq[row]}`;
     if (!member) continue;
     if (kind === "stop") member.froze ??= table.time[row];
     else if (kind === "resume") member.resumed ??= table.time[row];
-    else if ((kind === "receive" || kind === "accept") && table.source[row] >= 0) {
+    else if (kind === "discard" && detailOf(table, row) !== "duplicate") {
+      if (member.froze === null) member.log = member.log.filter((each) => each !== name); else member.got.delete(name);
+    } else if ((kind === "receive" || kind === "accept") && table.source[row] >= 0 && (!sent.has(name) || member.to.has(name))) {
       if ((member.froze === null || member.froze === table.time[row]) && !member.log.includes(name)) member.log.push(name);
-    } else if (kind === "send") for (const node of destinationsOf(table, row) ?? members.keys()) members[node]?.to.add(name);
-    else if (kind === "deliver") member.orders.push(name);
+      else if (!member.got.has(name)) member.got.set(name, table.time[row]);
+    } else if (kind === "send") {
+      sent.add(name);
+      for (const node of destinationsOf(table, row) ?? members.keys()) members[node]?.to.add(name);
+    } else if (kind === "deliver") member.orders.push(name);
   }
   if (!members.some((member) => member.froze !== null)) return null;
   const known = new Set(members.flatMap((member) => member.log));
@@ -122,6 +133,8 @@ class StoryPanel {
     };
     const place = made("p", { class: "steps" }, go(-1, "«", "To the beginning"), go(at - 1, "‹ back", "The step before (p)"),
       made("span", { text: at < 0 ? `${steps.length} steps` : `step ${at + 1} of ${steps.length}` }), go(at + 1, "next ›", "The next step (n)"), go(steps.length - 1, "»", "To the end"));
+    const jumps = [[-1, "‹ explained", "The step before that is explained (P)"], [1, "explained ›", "The next step that is explained (N)"]].map(([by, text, label]) => go(story.explained(by), text, label));
+    if (story.jumps) place.append(made("span", { class: "jumps" }, ...jumps));
     const children = [this.panel.back(view), made("h2", { text: story.title }), place];
     if (at < 0) children.push(...this.beginning(story));
     else {
@@ -137,21 +150,25 @@ class StoryPanel {
     this.panel.show(...children);
   }
   beginning(story) {
-    const hint = "Go through it with n and p, or with the buttons. What comes after the step is pale in the picture.";
+    const hint = `Go through it with n and p, or with the buttons${story.jumps ? "; with N and P from one step that is explained to the next" : ""}. What comes after the step is pale in the picture.`;
     const broken = story.broken ? [made("p", { class: "rule" }, made("strong", { text: "It ends with a broken promise: " }), story.broken)] : [];
     const protocol = PROTOCOLS[story.view.run.protocol];
-    return [made("p", { text: story.about }), ...broken, ...(protocol ? [made("h3", { text: `What ${story.view.run.protocol} promises` }), made("p", { text: protocol })] : []),
+    return [made("p", { text: story.about }), ...broken, ...(protocol ? [made("h3", { text: `What ${story.view.run.protocol.toUpperCase()} promises` }), made("p", { text: protocol })] : []),
       made("p", { class: "dim", text: hint })];
   }
   /** What differs from the step before, and the states of all machines. */
   states(story) {
     const { steps, at, view } = story, { changes } = steps[at];
-    const rows = changes.map(([node, name, before, after]) => made("tr", {}, made("td", { text: view.run.names[node] }), made("td", { text: name.replaceAll("_", " ") }), made("td", { text: before ?? "–" }), made("td", { class: "late", text: after ?? "–" })));
+    const named = (name) => {
+      const cell = made("td", { text: name.replaceAll("_", " ") }), meaning = story.variables?.[name];
+      return meaning ? this.panel.app.words.explain(cell, meaning) : cell;
+    };
+    const rows = changes.map(([node, name, before, after]) => made("tr", {}, made("td", { text: view.run.names[node] }), named(name), made("td", { text: before ?? "–" }), made("td", { class: "late", text: after ?? "–" })));
     const head = made("tr", {}, ...["member", "variable", "before", "now"].map((text) => made("th", { text })));
-    const differs = changes.length ? made("table", { class: "texts" }, head, ...rows) : made("p", { class: "dim", text: "No machine's state changes." });
+    const differs = changes.length ? tableOf(head, rows, "texts") : made("p", { class: "dim", text: "No machine's state changes." });
     const changed = new Set(changes.map(([node, name]) => `${node}/${name}`));
     const all = story.statesAt(at).map((values, node) => {
-      const table = made("table", { class: "texts" }, ...Object.entries(values).map(([name, value]) => made("tr", changed.has(`${node}/${name}`) ? { class: "changed" } : {}, made("td", { text: name.replaceAll("_", " ") }), made("td", { text: value }))));
+      const table = tableOf(null, Object.entries(values).map(([name, value]) => made("tr", changed.has(`${node}/${name}`) ? { class: "changed" } : {}, named(name), made("td", { text: value }))), "texts");
       const details = made("details", {}, made("summary", { text: `All of ${view.run.names[node]}'s state` }), table);
       details.open = this.open?.has(node) ?? false;
       details.addEventListener("toggle", () => { (this.open ??= new Set())[details.open ? "add" : "delete"](node); });
@@ -163,10 +180,11 @@ class StoryPanel {
   reasons(view, { members, order, pairs, agreed }) {
     const { run } = view, name = (message) => messageName(run, ...message.split("#").map(Number));
     const names = (messages) => messages.map(name).join(" ") || "nothing", who = (nodes) => nodes.map((node) => run.names[node]).join(", ");
+    const lacks = (member) => member.lacked.map((message) => name(message) + (member.got.has(message) ? ` (until ${clockText(member.got.get(message))})` : "")).join(" ") || "nothing";
     const rows = members.map((member) => made("tr", {}, made("td", { text: run.names[member.node] }), made("td", { text: member.froze === null ? "not frozen yet" : names(member.log) }),
-      made("td", { class: member.lacked.length ? "lost" : "", text: member.froze === null ? "" : names(member.lacked) }), made("td", { text: names(member.orders) })));
+      made("td", { class: member.lacked.some((message) => !member.got.has(message)) ? "lost" : "", text: member.froze === null ? "" : lacks(member) }), made("td", { text: names(member.orders) })));
     const head = made("tr", {}, ...["member", "had, in this order, when it froze", "lacked", "delivered"].map((text) => made("th", { text })));
-    const found = [made("h3", { text: "Who had what, and who lacked what" }), made("table", { class: "texts" }, head, ...rows)];
+    const found = [made("h3", { text: "Who had what, and who lacked what" }), tableOf(head, rows, "texts")];
     if (order.length < 2) return found;
     const because = pairs.map(({ one, other, so, not, sender }) => {
       if (so.length && not.length) return `${name(one)} before ${name(other)}: ${who(so)} had them so, and ${who(not)} the other way round`;

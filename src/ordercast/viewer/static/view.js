@@ -51,7 +51,7 @@ class View {
   }
   get gutter() { return this.width < 500 ? 46 : 76; }
   get limit() { return Math.max(this.run.duration, this.beside?.run.duration ?? 0); }
-  whole() { this.show(-0.01 * this.limit - 1, 1.01 * this.limit + 1, false); }
+  whole() { const edge = Math.max(0.01 * this.limit + 1, stepSize); this.show(-edge, this.limit + edge, false); }
 
   /** Moves the window; bounded by the run, and by a datagram. */
   show(from, to, tell = true) {
@@ -272,7 +272,15 @@ class View {
   }
   hover(event) {
     const found = event.pointerType === "mouse" ? this.nearest(event.offsetX, event.offsetY) : null;
-    this.canvas.title = found ? this.sentence(...found) : "";
+    this.canvas.title = found ? this.sentence(...found) : this.spanAt(event.offsetX, event.offsetY);
+  }
+  /** What is said of a place without events: that the member is frozen or blocked there. */
+  spanAt(x, y) {
+    const { painter, run } = this, node = painter.lanes[Math.floor((y - AXIS + this.scroll) / painter.lane)];
+    const span = painter.spans.stopped.find((each) => each.node === node && painter.x(each.from) <= x && x <= painter.x(each.to));
+    if (!span) return "";
+    const why = span.why ? ` (${WHY_STOPPED[span.why] ?? span.why})` : "";
+    return `${run.names[node]} is ${span.kind === "block" ? "blocked" : "frozen"}${why} from ${clockText(span.from)} to ${span.to === Infinity ? "the end" : clockText(span.to)}${howText(span.how)}`;
   }
   sentence(tile, row) {
     const { run } = this, kind = run.kinds[tile.kind[row]], detail = detailOf(tile, row);

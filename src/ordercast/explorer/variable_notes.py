@@ -1,0 +1,67 @@
+"""What the variables of a machine mean: the comments and docstrings beside their declarations, which are the one source."""
+
+import ast
+import inspect
+import re
+from collections.abc import Iterator
+from functools import cache
+from io import StringIO
+from textwrap import dedent
+from tokenize import COMMENT, generate_tokens
+
+from ordercast.explorer.state_values import parts_of
+from ordercast.model.declared_state import DeclaredState
+
+_SYMBOLS = re.compile(r"[A-Za-z_]+(, [A-Za-z_]+)*")
+"""A comment without a sentence: the variable's names in the paper."""
+
+
+def variable_notes(machine: DeclaredState) -> dict[str, str]:
+    """By the names that `state_values` gives them; variables that say nothing are left out."""
+    return {name: note for part, prefix in parts_of(machine) for name, note in _named(type(part), prefix)}
+
+
+def _named(kind: type, prefix: str) -> Iterator[tuple[str, str]]:
+    for name, note in _notes(kind).items():
+        yield f"{prefix}{name.lstrip('_')}", note
+
+
+@cache
+def _notes(kind: type) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for base in reversed(kind.__mro__):
+        if base is not DeclaredState and issubclass(base, DeclaredState):
+            found |= _of_class(base)
+    return found
+
+
+def _of_class(kind: type) -> dict[str, str]:
+    try:
+        source = dedent(inspect.getsource(kind))
+    except OSError:  # installed without sources
+        return {}
+    comments = {
+        token.start[0]: token.string.lstrip("# ")
+        for token in generate_tokens(StringIO(source).readline)
+        if token.type == COMMENT
+    }
+    [declared] = ast.parse(source).body
+    assert isinstance(declared, ast.ClassDef)
+    found: dict[str, str] = {}
+    name = None
+    for statement in declared.body:
+        match statement:
+            case ast.AnnAssign(target=ast.Name(id=name)):
+                if statement.end_lineno in comments:
+                    found[name] = _sentence(comments[statement.end_lineno])
+            case ast.Expr(value=ast.Constant(value=str(text))) if name is not None:
+                found[name] = _sentence(" ".join(text.split()))
+            case _:
+                name = None
+    return found
+
+
+def _sentence(text: str) -> str:
+    if _SYMBOLS.fullmatch(text.rstrip(".")) and text != text.lower():
+        return f"The paper's {text.rstrip('.')}."
+    return text[:1].upper() + text[1:] + ("" if text.endswith((".", ")")) else ".")
