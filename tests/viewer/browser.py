@@ -12,10 +12,15 @@ from typing import Any
 import pytest
 
 PATH = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-NEEDED = pytest.mark.skipif(
-    PATH is None or find_spec("playwright") is None,
-    reason="there is no chromium on this machine, or no playwright, so no page can be opened",
+MISSING = (
+    "there is no chromium on this machine, so no page can be opened"
+    if PATH is None
+    else "playwright is not installed, so no page can be opened"
+    if find_spec("playwright") is None
+    else ""
 )
+"""Why no page can be opened; empty: it can."""
+NEEDED = pytest.mark.skipif(bool(MISSING), reason=MISSING)
 _SECONDS = 90.0  # machines that test are busy
 
 
@@ -87,6 +92,46 @@ class Page:
     def click(self, x: float, y: float) -> None:
         assert self._page is not None
         self._page.mouse.click(x, y)
+
+    def type(self, text: str) -> None:
+        assert self._page is not None
+        self._page.keyboard.type(text)
+
+    def wheel(self, x: float, y: float, down: float, right: float = 0) -> None:
+        """Turns the wheel while the mouse is at a place."""
+        assert self._page is not None
+        self._page.mouse.move(x, y)
+        self._page.mouse.wheel(right, down)
+
+    def drag(self, start: tuple[float, float], end: tuple[float, float]) -> None:
+        """Moves the mouse with its button down."""
+        assert self._page is not None
+        self._page.mouse.move(*start)
+        self._page.mouse.down()
+        self._page.mouse.move(*end, steps=4)
+        self._page.mouse.up()
+
+    def hover(self, x: float, y: float) -> None:
+        assert self._page is not None
+        self._page.mouse.move(x, y)
+
+    def touch(self, *ways: tuple[tuple[float, float], tuple[float, float]], steps: int = 5) -> None:
+        """Fingers that go down together, each move from one place to another, and go up again."""
+        assert self._context is not None
+        session = self._context.new_cdp_session(self._page)
+
+        def tell(kind: str, share: float | None) -> None:
+            points = [
+                {"x": x0 + share * (x1 - x0), "y": y0 + share * (y1 - y0), "id": finger}
+                for finger, ((x0, y0), (x1, y1)) in enumerate(ways)
+                if share is not None
+            ]
+            session.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+
+        tell("touchStart", 0.0)
+        for step in range(1, steps + 1):
+            tell("touchMove", step / steps)
+        tell("touchEnd", None)
 
     def press(self, name: str) -> None:
         """Clicks the button of this name."""

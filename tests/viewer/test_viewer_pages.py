@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections.abc import Iterator
 from html import unescape
 from pathlib import Path
 from threading import Thread
@@ -16,36 +15,13 @@ from ordercast.viewer.export import Range, exported
 from ordercast.viewer.rules import witnesses_in
 from ordercast.viewer.server import ViewerServer
 from ordercast.viewer.traces import Traces
-from tests.viewer.browser import NEEDED, Page, browser
+from tests.viewer.browser import Page
+from tests.viewer.pictures import colour, pixel
 from tests.viewer.traces import HOSTILE, many, one_loss, row, write
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
-PIXEL = """(() => {{ const [x, y] = {place}, g = app.first.canvas.getContext("2d");
-return Array.from(g.getImageData(x, y, 1, 1).data).slice(0, 3) }})()"""
-COLOUR = """(() => {{ const g = document.createElement("canvas").getContext("2d");
-g.fillStyle = app.first.painter.colours.{name}; g.fillRect(0, 0, 1, 1);
-return Array.from(g.getImageData(0, 0, 1, 1).data).slice(0, 3) }})()"""
 
 
-@pytest.fixture(scope="module", name="page")
-def opened_page() -> Iterator[Page]:
-    """One browser for all tests: to start it takes longer than a test."""
-    with browser() as page:
-        yield page
-
-
-def pixel(page: Page, time: float, node: int) -> list[int]:
-    place = f"[app.first.painter.x({time}), app.first.painter.y({node})]"
-    found: list[int] = page.evaluate(PIXEL.format(place=place))
-    return found
-
-
-def colour(page: Page, name: str) -> list[int]:
-    found: list[int] = page.evaluate(COLOUR.format(name=name))
-    return found
-
-
-@NEEDED
 def test_a_file_shows_the_story_of_a_loss_and_runs_nothing_of_the_trace(page: Page, tmp_path: Path) -> None:
     config = json.dumps({"live": {"members": [HOSTILE, "bob", "eve"]}})
     rows = [*one_loss(), row(1, 9, 950, "timeout", detail=HOSTILE)]
@@ -85,7 +61,6 @@ def test_a_file_shows_the_story_of_a_loss_and_runs_nothing_of_the_trace(page: Pa
     assert [each for each in page.taken_requests() if not each.startswith(("file:", "about:", "data:"))] == []
 
 
-@NEEDED
 def test_the_server_shows_density_then_events_and_a_violation(page: Page, tmp_path: Path) -> None:
     rows = many(3_000)
     swapped = [row(2, 10_000, 400_000, "deliver", 0, 2_000), row(1, 10_000, 400_001, "deliver", 0, 2_000)]
@@ -140,7 +115,6 @@ def test_the_server_shows_density_then_events_and_a_violation(page: Page, tmp_pa
         server.server_close()
 
 
-@NEEDED
 def test_the_story_of_one_loss_is_gone_through_by_keys_alone(page: Page, tmp_path: Path) -> None:
     file = tmp_path / "story.html"
     file.write_bytes(page_of_story(EXAMPLES / "stories" / "st-one-loss.toml"))
@@ -169,7 +143,6 @@ def test_the_story_of_one_loss_is_gone_through_by_keys_alone(page: Page, tmp_pat
     assert page.taken_errors() == []
 
 
-@NEEDED
 def test_losses_are_told_and_runs_compared_and_ranges_saved(page: Page, tmp_path: Path) -> None:
     late = [row(0, 90, 90_000, "timeout"), row(0, 91, 90_100, "timeout")]
     other = [each for each in one_loss() if each[3] not in {"lose", "stop", "resume"}]
@@ -206,7 +179,6 @@ def test_losses_are_told_and_runs_compared_and_ranges_saved(page: Page, tmp_path
     assert page.taken_errors() == []
 
 
-@NEEDED
 @pytest.mark.soak
 def test_two_runs_move_together(page: Page, tmp_path: Path) -> None:
     traces = Traces([write(tmp_path / name, many(500), run=name) for name in ("a", "b")])
@@ -219,7 +191,6 @@ def test_two_runs_move_together(page: Page, tmp_path: Path) -> None:
     assert page.taken_errors() == []
 
 
-@NEEDED
 @pytest.mark.soak
 def test_a_page_follows_a_trace_that_grows(page: Page, tmp_path: Path) -> None:
     writer = IncrementalTraceWriter(tmp_path, "member", "r")
@@ -240,19 +211,3 @@ def test_a_page_follows_a_trace_that_grows(page: Page, tmp_path: Path) -> None:
         server.shutdown()
         thread.join()
         server.server_close()
-
-
-@pytest.mark.parametrize(("second", "ends"), [(5, True), (1, False)])
-def test_a_run_of_priorities_ends_before_a_message_that_is_more_urgent(
-    page: Page, tmp_path: Path, second: int, ends: bool
-) -> None:
-    """The two deliveries are in different tiles."""
-    sends = [row(0, seq, seq, "send", 0, seq, destinations=(0, 1), priority=(2, second)[seq]) for seq in (0, 1)]
-    delivered = [row(1, seq, 500 + 300 * seq, "deliver", 0, seq) for seq in (0, 1)]
-    file = tmp_path / "page.html"
-    traces = Traces([write(tmp_path / "trace", [*sends, *delivered], protocol="prito", nodes=2)])
-    file.write_bytes(exported(traces, ["r"], Range()).page)
-    page.show(file.as_uri())
-    x, y = page.evaluate("[app.first.painter.x(800), app.first.painter.y(1)]")
-    left = [page.evaluate(PIXEL.format(place=[x - each / 2, y - 7])) for each in range(40)]
-    assert any(red - blue > 60 for red, _, blue in left) is ends, "the upright line is gold, and nothing else here is"

@@ -22,7 +22,7 @@ def state_values(machine: DeclaredState, named: _Named) -> dict[str, str]:
 
 
 def parts_of(machine: DeclaredState, prefix: str = "") -> Iterator[tuple[DeclaredState, str]]:
-    """A machine and its parts that have states of their own, each with what stands before the names of its variables."""
+    """A machine and its parts with states of their own, each with what stands before the names of its variables."""
     yield machine, prefix
     for name in _declared(machine):
         value = getattr(machine, name)

@@ -1,4 +1,4 @@
-"""What the variables of a machine mean: the comments and docstrings beside their declarations, which are the one source."""
+"""What the variables of a machine mean: what stands beside their declarations, the one source of it."""
 
 import ast
 import inspect

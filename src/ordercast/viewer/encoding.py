@@ -45,6 +45,7 @@ def encoded_events(events: Events, texts: Texts, origin: int, header: Mapping[st
         "detail": details,
         "destinations": destinations,
         "transmission": events.transmission.astype(np.float64),
+        "begins_run": events.begins_run,
     }
     return encoded({**(header or {}), "rows": len(events), "strings": strings, "sets": sets}, columns)
 

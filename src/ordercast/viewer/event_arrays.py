@@ -79,6 +79,8 @@ class Events:
     detail: npt.NDArray[np.int32]
     destinations: npt.NDArray[np.int32]
     transmission: npt.NDArray[np.int64]
+    begins_run: npt.NDArray[np.uint8]
+    """1: a delivery that begins a run of priorities. A trace does not say it: see `Summary.with_sends`."""
 
     def __len__(self) -> int:
         return len(self.time)
@@ -136,6 +138,7 @@ def full_arrays(batch: pa.RecordBatch, texts: Texts) -> Events:
             detail=texts.codes_of(batch.column(DETAIL)),
             destinations=texts.codes_of(named),
             transmission=_plain(batch.column(TRANSMISSION), np.int64, NONE),
+            begins_run=np.zeros(batch.num_rows, dtype=np.uint8),
         )
     )
 
@@ -144,7 +147,7 @@ _TYPES = {
     **dict.fromkeys(("time", "step", "seq", "transmission"), np.int64),
     **dict.fromkeys(("node", "source"), np.int16),
     **dict.fromkeys(("priority", "size", "detail", "destinations"), np.int32),
-    "kind": np.uint8,
+    **dict.fromkeys(("kind", "begins_run"), np.uint8),
 }
 
 

@@ -25,8 +25,8 @@ WORDS = (
     ),
     Word(
         "acknowledged",
-        "level 3 of 3: the member knows that all others know that every destination has the message; nobody can come to "
-        "another order any more",
+        "level 3 of 3: the member knows that all others know that every destination has the message; nobody can "
+        "come to another order any more",
         "ack(nowledge(s|d))?",
     ),
     Word("delivered", "handed to the application, in order", "deliver(s|ed)"),

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ordercast.trace.schema import EventKind
-from ordercast.viewer.event_arrays import CODES, NONE, Events, Flags, Ints, joined
+from ordercast.viewer.event_arrays import CODES, NO_PRIORITY, NONE, Events, Flags, Ints, joined
 from ordercast.viewer.row_groups import RunEvents
 
 MOST_SUMMARISED = 16_000_000
@@ -101,21 +101,51 @@ class Summary:
         return {"held": held, "lost": np.histogram(losses.time, edges)[0].tolist()}
 
     def with_sends(self, events: Events) -> Events:
-        """The same events; those that name a message have its destinations and its priority, as its send says."""
+        """The same events; those that name a message have its destinations and its priority, as its send says.
+
+        Deliveries have whether a run of priorities begins with them.
+        """
         _, sends, _, _ = self._parts
         if not len(sends) or not len(events):
             return events
-        keys, order = self._sent
-        wanted = _keys(events)
-        place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-        names = (events.source >= 0) & (events.seq >= 0) & ~np.isin(events.kind, _NOT_OF_A_MESSAGE)
-        known = names & (keys[place] == wanted)
+        order = self._sent[1]
+        place, sent = self._sends_of(_keys(events))
+        known = sent & (events.source >= 0) & (events.seq >= 0) & ~np.isin(events.kind, _NOT_OF_A_MESSAGE)
         bare = known & (events.destinations == NONE)
         return replace(
             events,
             destinations=np.where(bare, sends.destinations[order][place], events.destinations),
             priority=np.where(known, sends.priority[order][place], events.priority),
+            begins_run=self._begin_runs(events),
         )
+
+    def _sends_of(self, keys: Ints) -> tuple[npt.NDArray[np.intp], Flags]:
+        """Where the send of each message is among all sends, sorted; False: it has none."""
+        known = self._sent[0]
+        place = np.minimum(np.searchsorted(known, keys), len(known) - 1)
+        return place, known[place] == keys
+
+    def _begin_runs(self, events: Events) -> npt.NDArray[np.uint8]:
+        found = np.zeros(len(events), dtype=np.uint8)
+        for node, messages in self._first_of_runs.items():
+            own = (events.node == node) & (events.kind == CODES[EventKind.DELIVER])
+            found[own] = np.isin(_keys(events.take(own)), messages)
+        return found
+
+    @cached_property
+    def _first_of_runs(self) -> dict[int, Ints]:
+        """By node: the messages that are more urgent than the one that it delivered before them."""
+        sends, order = self._parts[1], self._sent[1]
+        found = {}
+        for node, delivered in enumerate(self.orders):
+            keys = _keys_of(delivered.source, delivered.seq)
+            place, sent = self._sends_of(keys)
+            priority = np.where(sent, sends.priority[order][place], NO_PRIORITY)
+            keys, priority = keys[priority != NO_PRIORITY], priority[priority != NO_PRIORITY]
+            first = keys[1:][priority[1:] > priority[:-1]]
+            if len(first):
+                found[node] = first
+        return found
 
     @property
     def marks(self) -> Events:
@@ -144,8 +174,7 @@ class Summary:
             reached = levels.take(levels.kind == CODES[kind])
             if not len(reached) or not len(keys):
                 continue
-            place = np.minimum(np.searchsorted(keys, _keys(reached)), len(keys) - 1)
-            known = keys[place] == _keys(reached)
+            place, known = self._sends_of(_keys(reached))
             lasting = np.maximum((reached.time - times[place])[known], 0)
             if len(lasting):
                 half, most = np.percentile(lasting, [50, 99])
@@ -246,5 +275,9 @@ def _of_kinds(events: Events, kinds: tuple[EventKind, ...]) -> Flags:
 
 def _keys(events: Events) -> Ints:
     """A number for each message."""
-    found: Ints = (events.source.astype(np.int64) << 44) | events.seq
+    return _keys_of(events.source, events.seq)
+
+
+def _keys_of(source: npt.NDArray[np.int16], seq: Ints) -> Ints:
+    found: Ints = (source.astype(np.int64) << 44) | seq
     return found

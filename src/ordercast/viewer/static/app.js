@@ -24,7 +24,7 @@ class App {
     byId("gaps").addEventListener("click", () => this.skipGaps());
     byId("search").addEventListener("submit", (event) => { event.preventDefault(); this.guarded(() => this.search(byId("query").value)); });
     document.addEventListener("keydown", (event) => {
-      if (["INPUT", "SELECT"].includes(event.target.tagName) || event.ctrlKey || event.metaKey) return;
+      if (event.target.matches("input:not([type=checkbox]), select") || event.ctrlKey || event.metaKey) return;
       if (event.key === "/") { event.preventDefault(); byId("query").focus(); }
       if (event.key === "?") this.panel.help();
       if (event.key === "x") this.skipGaps();
@@ -151,7 +151,7 @@ class App {
   say(text, wrong = false) {
     const status = byId("status");
     if (!wrong && this.wrongUntil > performance.now()) return;
-    if (wrong) this.wrongUntil = performance.now() + 6000;
+    if (wrong) { this.wrongUntil = performance.now() + 6000; setTimeout(() => this.redraw(), 6100); }
     status.className = wrong ? "wrong" : "";
     if (status.textContent !== text) status.textContent = text;
   }

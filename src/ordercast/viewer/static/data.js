@@ -6,7 +6,7 @@ const BINS = 128;
 const MOST_IN_RANGE = 50000; // events of a range that are read at once
 const NO_PRIORITY = -2147483648;
 
-const COLUMNS = ["time", "node", "kind", "source", "seq", "priority", "size", "detail", "destinations", "transmission"];
+const COLUMNS = ["time", "node", "kind", "source", "seq", "priority", "size", "detail", "destinations", "transmission", "begins_run"];
 
 /** Some rows of a table of events. */
 function taken(table, rows) {

@@ -287,7 +287,6 @@ class Painter {
     counted.dense += picture.sums[right] - picture.sums[left];
     counted.hidden += picture.hidden[right] - picture.hidden[left];
     counted.estimated ||= tile.estimated;
-    counted.ranked?.clear();
   }
 
   paintEvents(tile, from, to, counted) {
@@ -302,7 +301,6 @@ class Painter {
     let single = 0, hidden = 0;
     const dim = this.chosen?.messages?.size > 0;
     const near = (last - first) * 12 < (this.x(to) - this.x(from)) * Math.max(1, this.lanes.length);
-    const ranked = counted.ranked ??= new Map(); // of all tiles of the picture: a run may end where one begins
     for (let row = first; row < last; row++) {
       const node = tile.node[row], kind = tile.kind[row], label = run.classes[run.class_of_kind[kind]];
       if (!this.isShown(tile, row)) { hidden++; continue; }
@@ -321,7 +319,7 @@ class Painter {
       else if (label === "recovery") path.bar(x, y, big * 1.8);
       else if (kind === codes.receive) path.dot(x, y, big * 0.6);
       else path.dot(x, y, big * 0.4);
-      if (kind === codes.deliver) this.markRun(tile, row, x, y, size, ranked);
+      if (tile.begins_run[row]) this.markRun(x, y, size);
       if (this.chosen?.differs?.has(`${kind}/${node}/${tile.source[row]}#${tile.seq[row]}`)) this.markDifference(x, y, size);
       if (near || own) this.label(tile, row, x, y, big, counted.labels);
     }
@@ -336,12 +334,7 @@ class Painter {
     counted.labels.length = 0;
   }
   /** Where a run of priorities ends, and the next one begins with a message that is more urgent: an upright line. */
-  markRun(tile, row, x, y, size, ranked) {
-    const node = tile.node[row], priority = tile.priority[row];
-    if (priority === NO_PRIORITY) return;
-    if (ranked.has(node) && ranked.get(node) < priority) { this.context.fillStyle = this.colours.level; this.context.fillRect(x - size - 2, y - size * 3, 1.5, size * 6); }
-    ranked.set(node, priority);
-  }
+  markRun(x, y, size) { this.context.fillStyle = this.colours.level; this.context.fillRect(x - size - 2, y - size * 3, 1.5, size * 6); }
   /** A ring around what the other run has not, or has elsewhere. */
   markDifference(x, y, size) {
     const { context: g, colours: c } = this, wide = size + 4;

@@ -1,27 +1,56 @@
 "use strict";
 // A range of a run as JSON for Perfetto: a track for each member, with arrows from transmissions to arrivals.
 
-/** Chrome's trace event format, which Perfetto opens; times are in microseconds. */
+/**
+ * Chrome's trace event format, which Perfetto opens; times are in microseconds. Numbers of threads are unique in the
+ * file, and the ends of an arrow stand right behind their slices: its importer asks for both. What is of one kind
+ * in one instant at one member is one slice, since slices of one instant lie on each other, and not very many may.
+ */
 function perfettoOf(run, table) {
-  const events = [], name = (row) => (table.source[row] >= 0 && table.seq[row] >= 0 ? messageName(run, table.source[row], table.seq[row]) : "");
+  const events = [], arrows = arrowsOf(run, table), slices = new Map(), stopped = new Map();
   for (const [node, text] of run.names.entries()) {
-    events.push({ ph: "M", name: "process_name", pid: node + 1, args: { name: text } }, { ph: "M", name: "process_sort_index", pid: node + 1, args: { sort_index: node } });
+    const pid = node + 1, named = (name, args, tid) => events.push({ ph: "M", name, pid, ...(tid ? { tid } : {}), args });
+    named("process_name", { name: text }); named("process_sort_index", { sort_index: node });
+    named("thread_name", { name: "events" }, eventsOf(node)); named("thread_name", { name: "frozen" }, frozenOf(node));
   }
-  const stopped = new Map(), codes = Object.fromEntries(run.kinds.map((kind, code) => [kind, code]));
   for (let row = 0; row < table.rows; row++) {
-    const kind = run.kinds[table.kind[row]], pid = table.node[row] + 1, ts = table.time[row] / 1000, detail = detailOf(table, row);
-    const place = { pid, tid: 1, ts, cat: kind }, args = detail === null ? {} : { detail };
-    if (kind === "stop" || kind === "block") stopped.set(pid, { ts, kind, detail });
-    else if ((kind === "resume" || kind === "unblock") && stopped.has(pid)) {
-      const begun = stopped.get(pid);
-      stopped.delete(pid);
-      events.push({ ...place, ph: "X", name: begun.kind === "stop" ? "frozen" : "blocked", ts: begun.ts, dur: ts - begun.ts, tid: 2, args: { why: begun.detail, how: detail } });
-    } else events.push({ ...place, ph: "X", dur: 0.001, name: `${kind} ${name(row)}`.trim(), args });
-    const flight = table.transmission[row];
-    if (flight < 0) continue;
-    if (table.kind[row] === codes.transmit) events.push({ ...place, ph: "s", id: flight, name: "flight", cat: "flight" });
-    else if (table.kind[row] === codes.receive || table.kind[row] === codes.hear) events.push({ ...place, ph: "f", bp: "e", id: flight, name: "flight", cat: "flight" });
+    const kind = run.kinds[table.kind[row]], node = table.node[row], pid = node + 1, ts = table.time[row] / 1000, detail = detailOf(table, row);
+    if (kind === "stop" || kind === "block") { if (!stopped.has(node)) stopped.set(node, { ts, kind, detail }); continue; }
+    if ((kind === "resume" || kind === "unblock") && stopped.has(node)) {
+      const begun = stopped.get(node);
+      stopped.delete(node);
+      events.push({ ph: "X", name: begun.kind === "stop" ? "frozen" : "blocked", cat: begun.kind, pid, tid: frozenOf(node), ts: begun.ts, dur: (table.time[row] - begun.ts * 1000) / 1000, args: { why: begun.detail, how: detail } });
+      continue;
+    }
+    const key = `${node}/${table.time[row]}/${kind}`;
+    if (!slices.has(key)) slices.set(key, { place: { cat: kind, pid, tid: eventsOf(node), ts }, messages: [], details: new Set(), ends: [] });
+    const slice = slices.get(key);
+    if (table.source[row] >= 0 && table.seq[row] >= 0) slice.messages.push(messageName(run, table.source[row], table.seq[row]));
+    if (detail !== null) slice.details.add(detail);
+    slice.ends.push(...(arrows.get(row) ?? []));
   }
-  for (const [pid, begun] of stopped) events.push({ ph: "i", s: "p", pid, tid: 2, ts: begun.ts, name: `${begun.kind}, until behind this range`, cat: begun.kind });
+  for (const { place, messages, details, ends } of slices.values()) {
+    const more = messages.length > 1 ? ` and ${messages.length - 1} more` : "", args = {};
+    if (messages.length > 1) args.messages = messages.join(" ");
+    if (details.size) args.detail = [...details].join(", ");
+    events.push({ ph: "X", name: `${place.cat} ${messages[0] ?? ""}${more}`.trim(), ...place, dur: 0.001, args });
+    for (const [ph, id] of ends) events.push({ ph, ...(ph === "f" ? { bp: "e" } : {}), id, name: "flight", ...place, cat: "flight" });
+  }
+  for (const [node, begun] of stopped) events.push({ ph: "i", s: "t", name: `${begun.kind}, until behind this range`, cat: begun.kind, pid: node + 1, tid: frozenOf(node), ts: begun.ts, args: { why: begun.detail } });
   return { displayTimeUnit: "ns", otherData: { run: run.name, protocol: run.protocol, left_out: table.cut }, traceEvents: events };
+}
+
+function eventsOf(node) { return 2 * node + 1; }
+function frozenOf(node) { return 2 * node + 2; }
+
+/** By row: the ends of arrows there, each as a phase and the number of its arrow; of those that have both ends in the range. */
+function arrowsOf(run, table) {
+  const codes = Object.fromEntries(run.kinds.map((kind, code) => [kind, code])), flights = flightsOf(table, codes), found = new Map();
+  const add = (row, end) => { if (!found.has(row)) found.set(row, []); found.get(row).push(end); };
+  for (let at = 0; at < flights.length; at += 2) {
+    const start = flights[at], end = flights[at + 1];
+    if (start < 0 || table.kind[end] === codes.lose || table.time[end] < table.time[start]) continue;
+    add(start, ["s", at / 2 + 1]); add(end, ["f", at / 2 + 1]);
+  }
+  return found;
 }

@@ -160,6 +160,11 @@ class View {
   listen() {
     const { canvas } = this, fingers = new Map();
     let moved = 0, before = null;
+    /** How far two fingers are apart, and where between them is. */
+    const grip = () => {
+      const [one, two] = [...fingers.values()];
+      return { wide: Math.max(12, Math.abs(one.clientX - two.clientX)), middle: ((one.clientX + two.clientX) / 2 - canvas.getBoundingClientRect().left - this.gutter) / (this.width - this.gutter) };
+    };
     const share = (event) => Math.min(1, Math.max(0, (event.offsetX - this.gutter) / (this.width - this.gutter)));
     canvas.addEventListener("wheel", (event) => {
       event.preventDefault();
@@ -168,7 +173,7 @@ class View {
     }, { passive: false });
     canvas.addEventListener("pointerdown", (event) => {
       canvas.setPointerCapture(event.pointerId);
-      fingers.set(event.pointerId, event); moved = fingers.size > 1 ? 99 : 0; before = null;
+      fingers.set(event.pointerId, event); moved = fingers.size > 1 ? 99 : 0; before = fingers.size === 2 ? grip() : null;
     });
     canvas.addEventListener("pointermove", (event) => {
       const last = fingers.get(event.pointerId);
@@ -176,17 +181,17 @@ class View {
       moved += Math.abs(event.clientX - last.clientX) + Math.abs(event.clientY - last.clientY);
       fingers.set(event.pointerId, event);
       if (fingers.size === 2) {
-        const [one, two] = [...fingers.values()], wide = Math.max(12, Math.abs(one.clientX - two.clientX));
-        const middle = ((one.clientX + two.clientX) / 2 - canvas.getBoundingClientRect().left - this.gutter) / (this.width - this.gutter);
-        if (before) { this.pan((before.middle - middle)); this.zoom(before.wide / wide, middle); }
-        before = { wide, middle };
+        const now = grip();
+        this.pan(before.middle - now.middle); this.zoom(before.wide / now.wide, now.middle);
+        before = now;
       } else if (fingers.size === 1) {
         this.scrollBy(last.clientY - event.clientY);
         this.pan((last.clientX - event.clientX) / (this.width - this.gutter));
       }
     });
     const ended = (event) => {
-      const was = fingers.delete(event.pointerId); before = null;
+      const was = fingers.delete(event.pointerId);
+      before = fingers.size === 2 ? grip() : null;
       if (was && moved < 6 && event.type === "pointerup") this.click(event.offsetX, event.offsetY);
     };
     canvas.addEventListener("pointerup", ended);
