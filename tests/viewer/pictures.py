@@ -13,9 +13,13 @@ NAMES = ("send", "data", "lose", "level", "deliver", "recovery", "chosen")
 """Colours that are told apart; `level` is also that of copies."""
 _BLOCK = """(() => {{ const g = app.first.canvas.getContext("2d"), reach = {reach};
 return Array.from(g.getImageData({x} - reach, {y} - reach, 2 * reach + 1, 2 * reach + 1).data) }})()"""
-_COLOURS = """(() => { const found = {}, g = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
-for (const [name, colour] of Object.entries(app.first.painter.colours)) { g.clearRect(0, 0, 1, 1); g.fillStyle = colour; g.fillRect(0, 0, 1, 1);
-found[name] = Array.from(g.getImageData(0, 0, 1, 1).data).slice(0, 3); } return found })()"""
+_COLOURS = """(() => {
+const found = {}, g = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+for (const [name, colour] of Object.entries(app.first.painter.colours)) {
+  g.clearRect(0, 0, 1, 1); g.fillStyle = colour; g.fillRect(0, 0, 1, 1);
+  found[name] = Array.from(g.getImageData(0, 0, 1, 1).data).slice(0, 3);
+}
+return found })()"""
 _LEAST = 0.35  # of a colour's distance from the background: what is thinner is an edge of something
 
 Colour = tuple[int, int, int]

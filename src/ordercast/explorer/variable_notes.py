@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from functools import cache
 from io import StringIO
+from itertools import pairwise
 from textwrap import dedent
 from tokenize import COMMENT, generate_tokens
 
@@ -47,17 +48,15 @@ def _of_class(kind: type) -> dict[str, str]:
     }
     [declared] = ast.parse(source).body
     assert isinstance(declared, ast.ClassDef)
-    found: dict[str, str] = {}
-    name = None
-    for statement in declared.body:
-        match statement:
-            case ast.AnnAssign(target=ast.Name(id=name)):
-                if statement.end_lineno in comments:
-                    found[name] = _sentence(comments[statement.end_lineno])
-            case ast.Expr(value=ast.Constant(value=str(text))) if name is not None:
-                found[name] = _sentence(" ".join(text.split()))
-            case _:
-                name = None
+    found = {}
+    for statement, following in pairwise([*declared.body, ast.Pass()]):
+        if not isinstance(statement, ast.AnnAssign) or not isinstance(statement.target, ast.Name):
+            continue
+        note = comments.get(statement.end_lineno or 0, "")
+        if isinstance(following, ast.Expr) and isinstance(following.value, ast.Constant):
+            note = str(following.value.value)
+        if note:
+            found[statement.target.id] = _sentence(" ".join(note.split()))
     return found
 
 

@@ -122,17 +122,19 @@ async function heldBack(view, source, seq, table) {
   const { run } = view, send = table.kind.indexOf(run.kinds.indexOf("send"));
   if (send < 0) return [];
   const time = table.time[send], who = run.names[source], instant = await view.source.events(run.key, time, time + 1);
-  let why = null;
+  let why = null, latest;
+  const room = []; // own packets that were known to be with all in this instant: each lets one more go
   for (let row = 0; row < instant.rows; row++) {
     const kind = run.kinds[instant.kind[row]], own = instant.source[row] === source;
     if (instant.node[row] !== source) continue;
     if (kind === "send" && own && instant.seq[row] === seq) break;
+    if (kind === "send" && own) latest = room.shift() ?? latest;
     if (kind === "resume") why = `${who} was frozen, and numbers nothing meanwhile: it could be sent only when ${who} went on`;
     else if (kind === "unblock" || kind === "view") why = `${who} numbers nothing while the view changes: it could be sent only when ${kind === "view" ? `view ${instant.seq[row] < 0 ? "" : instant.seq[row]}`.trim() + " began" : "enough could be reached again"}`;
-    else if ((kind === "preack" || kind === "ack") && own && !why && !run.recorded) {
-      why = `the window of ${who}: it could be sent only when ${who} knew that ${messageName(run, source, instant.seq[row])} was with all its destinations`;
-    }
+    else if (kind === "preack" && own && !run.recorded) room.push(instant.seq[row]);
   }
+  const known = room[0] ?? latest;
+  if (!why && known !== undefined) why = `the window of ${who}: it could be sent only when ${who} knew that ${messageName(run, source, known)} was with all its destinations`;
   return why ? [why] : [];
 }
 
