@@ -88,7 +88,7 @@ def _measure(page: Page, trace: Path) -> None:
         near = time.perf_counter() - asked
         page.evaluate("app.first.whole()")
         frames = page.evaluate(_ZOOMING % MOVES)
-        heap = page.memory()
+        heap, whole = page.memory(), page.process_memory()
         process.terminate()
     painting = json.loads(frames)
     print(f"{events:,} events; load of the machine: {Path('/proc/loadavg').read_text().split()[0]}")
@@ -101,7 +101,7 @@ def _measure(page: Page, trace: Path) -> None:
             f"{name} frames: median {statistics.median(found):.1f} ms, 95 % {found[int(0.95 * len(found))]:.1f} ms, "
             f"most {found[-1]:.1f} ms, of {len(found)}"
         )
-    print(f"memory of the page's script: {heap / 1e6:.0f} MB")
+    print(f"memory of the page: {whole / 1e6:.0f} MB, all of its process; of its script: {heap / 1e6:.0f} MB")
 
 
 def _cpu_seconds(process: int) -> float:

@@ -1,6 +1,7 @@
 """A page in Debian's chromium, driven by Playwright, which needs no browser of its own for it."""
 
 import json
+import re
 import shutil
 import time
 from collections.abc import Iterator
@@ -138,6 +139,11 @@ class Page:
         assert self._page is not None
         self._page.get_by_role("button", name=name, exact=True).first.click()
 
+    def lose_network(self) -> None:
+        """From here on no request is answered."""
+        assert self._context is not None
+        self._context.set_offline(True)
+
     def media(self, **how: Any) -> None:
         """As paper, or in other colours."""
         assert self._page is not None
@@ -175,6 +181,14 @@ class Page:
         session = self._context.new_cdp_session(self._page)
         found = session.send("Runtime.getHeapUsage")
         return float(sum(found.get(name, 0) for name in ("usedSize", "embedderHeapUsedSize", "backingStorageSize")))
+
+    def process_memory(self) -> float:
+        """Bytes of the page's process that it does not share with others: code, script, pictures, all of it."""
+        session = self._browser.new_browser_cdp_session()
+        found = session.send("SystemInfo.getProcessInfo")["processInfo"]
+        renderers = [int(each["id"]) for each in found if each["type"] == "renderer"]
+        sums = [Path(f"/proc/{process}/smaps_rollup").read_text() for process in renderers]
+        return max(1024.0 * sum(map(int, re.findall(r"Private_\w+: +(\d+) kB", each))) for each in sums)
 
     def screenshot(self, path: Path) -> None:
         assert self._page is not None

@@ -11,6 +11,7 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -18,6 +19,8 @@ from tests.cli.conftest import Command, ordercast
 from tests.viewer.traces import HOSTILE, many, one_loss, row, sent_as, write
 
 __all__ = ["ordercast"]  # a fixture
+
+EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 
 
 def data_of(page: Path) -> dict[str, Any]:
@@ -74,6 +77,81 @@ def test_a_trace_without_its_columns_is_refused(ordercast: Command, tmp_path: Pa
     [file] = (write(tmp_path, one_loss()) / "events").iterdir()
     pq.write_table(pq.read_table(file).drop_columns(["step"]), file)
     assert "has no column 'step', so it is not part of a trace" in ordercast("view", tmp_path).sentence
+
+
+def test_a_trace_of_another_version_is_shown_as_far_as_it_is_known(ordercast: Command, tmp_path: Path) -> None:
+    """One with kinds and columns that are not known here, and without those that were added later."""
+    later = [*one_loss(), row(1, 9, 950, "teleport", 0, 0), row(2, 9, 960, "view", detail="1: E1 E2 E3")]
+    trace, page = write(tmp_path / "t", later), tmp_path / "page.html"
+    for dataset, dropped in (("events", ["detail", "transmission"]), ("runs", ["stalled", "latency"])):
+        [file] = (trace / dataset).iterdir()
+        table = pq.read_table(file).drop_columns(dropped)
+        pq.write_table(table.append_column("colour", pa.array(["red"] * table.num_rows)), file)
+    done = ordercast("view", trace, "--export", page)
+    assert (done.status, done.err) == (0, f"ordercast: {page}: 22 events of 1 run\n")
+    [part] = data_of(page)["embedded"]
+    assert (part["run"]["names"], part["run"]["rules"]) == (["E1", "E2", "E3"], None)
+    assert {mark["kind"] for mark in part["summary"]["marks"]} == {"stop", "resume", "view"}
+    header, table = sent_as(base64.b64decode(part["events"]))
+    assert table["kind"].to_pylist().count(len(part["run"]["kinds"]) - 1) == 1, "one kind is unknown"
+    assert header["strings"] == []
+
+
+@pytest.mark.parametrize(("column", "type_"), [("time", pa.string()), ("event", pa.int64())])
+def test_a_trace_with_columns_of_other_types_is_refused(
+    ordercast: Command, tmp_path: Path, column: str, type_: pa.DataType
+) -> None:
+    [file] = (write(tmp_path, one_loss()) / "events").iterdir()
+    table = pq.read_table(file)
+    values = pa.array([str(number) if type_ == pa.string() else number for number in range(len(table))], type_)
+    pq.write_table(table.set_column(table.schema.get_field_index(column), column, values), file)
+    done = ordercast("view --no-open", tmp_path)
+    assert done.status == 2
+    assert column in done.sentence
+
+
+def test_two_traces_are_shown_beside_each_other(ordercast: Command, tmp_path: Path) -> None:
+    one, other = (write(tmp_path / name, one_loss(), run=name) for name in "ab")
+    page = tmp_path / "page.html"
+    assert ordercast("view --run b --run a --export", page, one, other).status == 0
+    assert [data_of(page)[name] for name in ("first", "beside")] == ["b", "a"]
+
+
+def served(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """What the page of each server has, which then is interrupted at once."""
+    found: list[dict[str, Any]] = []
+
+    def serve(server: Any, **_: object) -> None:
+        [text] = re.findall(r'id="data" type="application/json">(.*?)</script>', server.document().decode())
+        found.append(json.loads(text))
+        os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr("ordercast.viewer.server.ViewerServer.serve_forever", serve)
+    return found
+
+
+def test_schedules_that_are_searched_or_replayed_are_served(
+    ordercast: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("webbrowser.open", lambda _: True)
+    found = served(monkeypatch)
+    assert ordercast("replay --view", EXAMPLES / "counterexamples/spo-c3.toml").status == 1
+    line = "check spo --rules paper --script a{2,3};b{3} --losses 0 --liveness-goal accepted --jobs 1 --no-draw --view"
+    assert ordercast(line).status == 1
+    assert [page["title"] for page in found] == [["spo-c3"], ["counterexample"]]
+    assert all(page["mode"] == "server" for page in found)
+
+
+def test_the_browser_is_opened_unless_it_is_not_to_be(
+    ordercast: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trace, opened = write(tmp_path, one_loss()), []
+    monkeypatch.setattr("webbrowser.open", lambda address: opened.append(address) or True)
+    served(monkeypatch)
+    done = ordercast("view --no-open", trace)
+    assert (done.status, opened) == (0, [])
+    done = ordercast("view", trace)
+    assert (done.status, opened) == (0, [done.out.strip()])
 
 
 @pytest.mark.parametrize(("command", "status"), [("view", 0), ("audit", 1)])

@@ -7,8 +7,6 @@ from pathlib import Path
 from threading import Thread
 from xml.etree import ElementTree as ET
 
-import pytest
-
 from ordercast.cli.shared.stories import page_of_story
 from ordercast.trace.incremental_writer import IncrementalTraceWriter
 from ordercast.viewer.export import Range, exported
@@ -179,19 +177,6 @@ def test_losses_are_told_and_runs_compared_and_ranges_saved(page: Page, tmp_path
     assert page.taken_errors() == []
 
 
-@pytest.mark.soak
-def test_two_runs_move_together(page: Page, tmp_path: Path) -> None:
-    traces = Traces([write(tmp_path / name, many(500), run=name) for name in ("a", "b")])
-    file = tmp_path / "page.html"
-    file.write_bytes(exported(traces, ["a", "b"], Range()).page)
-    page.show(file.as_uri())
-    assert page.evaluate("app.views.map((view) => view.run.name)") == ["a", "b"]
-    page.evaluate("app.first.zoom(0.25)")
-    assert page.evaluate("app.views[1].from === app.views[0].from && app.views[1].to === app.views[0].to")
-    assert page.taken_errors() == []
-
-
-@pytest.mark.soak
 def test_a_page_follows_a_trace_that_grows(page: Page, tmp_path: Path) -> None:
     writer = IncrementalTraceWriter(tmp_path, "member", "r")
     writer.begin({"protocol": "po", "nodes": 2, "complete": False, "node": 0})
@@ -202,11 +187,36 @@ def test_a_page_follows_a_trace_that_grows(page: Page, tmp_path: Path) -> None:
     thread.start()
     try:
         page.show(server.address)
-        for number in range(1, 4):
+        for number in (1, 2):
             writer.append([row(0, number, begun + number * second, "send", 0, number, destinations=(0, 1), size=8)])
             page.until(f"byId('status').textContent.includes('{number + 1} events here: {number + 1} drawn')")
             assert page.evaluate(f"app.first.to > {number * second}")
         assert page.taken_errors() == []
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def test_a_server_that_is_gone_and_a_file_that_is_broken_meanwhile_are_told_in_the_page(
+    page: Page, tmp_path: Path
+) -> None:
+    trace = write(tmp_path, many(3_000), batch=500)
+    server = ViewerServer(Traces([trace]))
+    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        page.show(server.address)
+        for file in (trace / "events").iterdir():
+            file.write_bytes(b"PAR1 but not more PAR1")
+        server.traces.run("r").events._full.clear()
+        page.evaluate("app.guarded(() => app.source.message('r', 0, 999))")
+        page.until("byId('status').className === 'wrong'")
+        assert "it is damaged or not a Parquet file" in page.text("status")
+        page.lose_network()
+        page.evaluate("app.guarded(() => app.source.message('r', 0, 998))")
+        page.until("byId('status').innerText === 'the server does not answer; start ordercast view again'")
+        page.taken_errors()  # the browser names the requests that failed
     finally:
         server.shutdown()
         thread.join()
