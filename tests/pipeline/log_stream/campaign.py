@@ -88,7 +88,8 @@ with session("local[2,3]") as spark:
         return sink.trigger(**trigger).start()
 
     queries = {}
-    for name in random.sample(list(sinks), len(sinks)):  # one after the other: Spark gives its Python processes ten seconds to start
+    # One after the other: Spark gives its Python processes ten seconds to start.
+    for name in random.sample(list(sinks), len(sinks)):
         queries[name] = start(name)
         while queries[name].isActive and queries[name].lastProgress is None:
             time.sleep(0.1)
