@@ -1,6 +1,7 @@
 """Logs of live groups in Spark: processor time of a million rows, as a table and as a stream, beside Spark's Parquet.
 
 And what a micro-batch costs that holds next to nothing, and how far a stream falls behind logs that grow all the time.
+With `--peers` also a stream of NATS JetStream as a Python source (`nats-server`, and nats-py in this Python).
 
 Processor time is that of Spark's Java, of its Python workers and of this process, all together; what starting and
 warming up takes is left out. Clock times set a scale only. The logs of three members hold the same order. Nothing here
@@ -9,6 +10,7 @@ is a test.
     python benchmarks/log_stream.py --folder /var/tmp --rows 5000000
 """
 
+import asyncio
 import json
 import os
 import platform
@@ -18,11 +20,14 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from command_line import parser_for
+from durable_peers import free_port, wait_for
 
 from ordercast.log import Log
 from ordercast.pipeline import register
@@ -169,6 +174,58 @@ def tables_and_streams(spark: "SparkSession", folder: Path, rows: int) -> None:
     measured("Parquet, stream, Parquet sink", rows, lambda: streamed(parquet.parquet(files), folder, "parquet"), 1)
 
 
+def nats_streams(spark: "SparkSession", folder: Path, rows: int) -> None:
+    """The same messages from one server of NATS JetStream, by a Python source."""
+    program = shutil.which("nats-server")
+    if program is None or find_spec("nats") is None:
+        print("NATS JetStream: not installed (nats-server, nats-py)")
+        return
+    from nats_source import NatsSource  # noqa: PLC0415 (where it is installed)
+
+    with nats_server(program, folder) as (address, server):
+        asyncio.run(publish(address, rows))
+        spark.dataSource.register(NatsSource)
+        stream = spark.readStream.format("nats").options(server=address, maxOffsetsPerTrigger=1_000_000).load()
+        before = processor_time(server)
+        measured("NATS JetStream, Python source, stream, no sink", rows, lambda: streamed(stream, folder), 2)
+        cpu = (processor_time(server) - before) / 3
+        print(f"{'  of which the server':52} {cpu / rows * 1e6:8.2f} CPU-s a million rows", flush=True)
+
+
+@contextmanager
+def nats_server(program: str, folder: Path) -> Iterator[tuple[str, int]]:
+    """Its address and its process."""
+    port, store = free_port(), folder / "nats"
+    store.mkdir()
+    config = store / "config"
+    config.write_text(f"listen: 127.0.0.1:{port}\njetstream {{\n  store_dir: {store}\n}}\n")
+    server = subprocess.Popen([program, "-c", str(config)], stderr=subprocess.DEVNULL)  # noqa: S603
+    try:
+        wait_for(port)
+        yield f"nats://127.0.0.1:{port}", server.pid
+    finally:
+        server.terminate()
+        server.wait()
+
+
+async def publish(address: str, rows: int) -> None:
+    """Messages of 64 bytes into a stream in a file."""
+    import nats  # noqa: PLC0415
+
+    connection = await nats.connect(address)
+    stream = connection.jetstream()
+    await stream.add_stream(name="S", subjects=["s"])
+    chance = random.Random(1)
+    for sent in range(rows):
+        await connection.publish("s", chance.randbytes(SIZE))
+        if sent % 5000 == 0:
+            await connection.flush()
+    await connection.flush()
+    while (await stream.stream_info("S")).state.messages < rows:
+        await asyncio.sleep(0.05)
+    await connection.close()
+
+
 def small_batches(spark: "SparkSession", folder: Path) -> None:
     """What a micro-batch costs, whatever it holds."""
     write_logs(folder / "few", 20 * PACKET)
@@ -223,7 +280,13 @@ def main() -> None:
     parser.add_argument("--rate", type=int, default=300_000, help="messages a second that are followed")
     parser.add_argument("--seconds", type=int, default=30, help="for so long")
     parser.add_argument("--reading-only", action="store_true", help="what tasks do, without Spark")
+    parser.add_argument("--peers", action="store_true", help="beside NATS JetStream, if it is installed")
     asked = parser.parse_args()
+    peers = str(Path(__file__).parent / "peers")
+    sys.path.append(peers)
+    os.environ["PYTHONPATH"] = os.pathsep.join(
+        filter(None, (peers, os.environ.get("PYTHONPATH")))
+    )  # of Spark's workers
     here = f"Python {platform.python_version()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}"
     print(f"{here}, {asked.rows:,} times {SIZE} bytes")
     folder = Path(tempfile.mkdtemp(prefix="log-stream-", dir=asked.folder))
@@ -234,6 +297,9 @@ def main() -> None:
         with session("local[2]") as spark:
             register(spark)
             tables_and_streams(spark, folder, asked.rows)
+            if asked.peers:
+                nats_streams(spark, folder, min(asked.rows, 1_000_000))
+                print("Kafka: not compared; its broker is no Python package, and the jar of the source for it not part of pyspark")
             small_batches(spark, folder)
             following(spark, folder, asked.rate, asked.seconds)
     finally:
