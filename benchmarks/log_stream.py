@@ -299,7 +299,7 @@ def main() -> None:
             tables_and_streams(spark, folder, asked.rows)
             if asked.peers:
                 nats_streams(spark, folder, min(asked.rows, 1_000_000))
-                print("Kafka: not compared; its broker is no Python package, and the jar of the source for it not part of pyspark")
+                print("Kafka: not compared; the jar of Spark's source is not part of pyspark, and there is no broker")
             small_batches(spark, folder)
             following(spark, folder, asked.rate, asked.seconds)
     finally:
