@@ -1,6 +1,6 @@
 """Logs of live groups in Spark: processor time of a million rows, as a table and as a stream, beside Spark's Parquet.
 
-And what a micro-batch costs that holds next to nothing, and how far a stream falls behind logs that grow all the time.
+And what a micro-batch costs that holds next to nothing. `log_following.py` has streams over logs that grow.
 With `--peers` also a stream of NATS JetStream as a Python source (`nats-server`, and nats-py in this Python).
 
 Processor time is that of Spark's Java, of its Python workers and of this process, all together; what starting and
@@ -45,24 +45,6 @@ SIZE, PACKET = 64, 900
 """Bytes of a message, and messages of a packet: what a datagram of a live group carries."""
 OUTSTANDING = 4 << 20
 _TICK = os.sysconf("SC_CLK_TCK")
-_WRITER = """
-import sys, time
-from ordercast.log import Log
-folder, rate, seconds, size, packet = sys.argv[1], *map(int, sys.argv[2:])
-logs = [Log(f"{folder}/{name}", "orders") for name in "ABC"]
-for log in logs:
-    log.view(0, ["A", "B", "C"])
-payload, lengths, begun, sent = bytes(size * packet), (size,) * packet, time.monotonic(), 0
-while (now := time.monotonic() - begun) < seconds:
-    while sent < now * rate:
-        for log in logs:
-            log.append(sent // packet % 3, sent, lengths, payload)
-        sent += packet
-    time.sleep(0.01)
-for log in logs:
-    log.close()
-print(sent, time.process_time())
-"""
 
 
 def write_logs(folder: Path, rows: int, packet: int = PACKET, names: tuple[str, ...] = MEMBERS) -> None:
@@ -239,46 +221,11 @@ def small_batches(spark: "SparkSession", folder: Path) -> None:
     )
 
 
-def following(spark: "SparkSession", folder: Path, rate: int, seconds: int) -> None:
-    """Logs that grow all the time, and a stream without a sink with a trigger each second."""
-    logs = folder / "growing"
-    write_logs(logs, PACKET)
-    stream = spark.readStream.format("ordercast-log").schema("position long, payload binary").load(str(logs))
-    query = (
-        stream.writeStream.format("noop")
-        .option("checkpointLocation", str(folder / "following"))
-        .trigger(processingTime="1 second")
-        .start()
-    )
-    while query.lastProgress is None:
-        time.sleep(0.1)
-    command = [sys.executable, "-c", _WRITER, str(logs), *map(str, (rate, seconds, SIZE, PACKET))]
-    before, batches = processor_time(os.getpid()), set()
-    writer = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)  # noqa: S603
-    while writer.poll() is None:
-        time.sleep(0.2)
-        batches.add(query.lastProgress.batchId)
-    assert writer.stdout is not None
-    sent, writing = writer.stdout.read().split()
-    ended = time.monotonic()
-    query.processAllAvailable()
-    late = time.monotonic() - ended
-    cpu = processor_time(os.getpid()) - before - float(writing)
-    query.stop()
-    rows = int(sent)
-    print(
-        f"following {rate:,} messages/s for {seconds} s: {rows:,} rows, {cpu / rows * 1e6:.2f} CPU-s a million rows, "
-        f"{len(batches)} batches, all read {late:.1f} s after the last one; writing took {float(writing):.1f} CPU-s"
-    )
-
-
 def main() -> None:
     """Prints a line for each figure."""
     parser = parser_for(__doc__ or "", "ten minutes")
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()), help="on the disk in question")
     parser.add_argument("--rows", type=int, default=5_000_000, help="messages of 64 bytes")
-    parser.add_argument("--rate", type=int, default=300_000, help="messages a second that are followed")
-    parser.add_argument("--seconds", type=int, default=30, help="for so long")
     parser.add_argument("--reading-only", action="store_true", help="what tasks do, without Spark")
     parser.add_argument("--peers", action="store_true", help="beside NATS JetStream, if it is installed")
     asked = parser.parse_args()
@@ -301,7 +248,6 @@ def main() -> None:
                 nats_streams(spark, folder, min(asked.rows, 1_000_000))
                 print("Kafka: not compared; the jar of Spark's source is not part of pyspark, and there is no broker")
             small_batches(spark, folder)
-            following(spark, folder, asked.rate, asked.seconds)
     finally:
         shutil.rmtree(folder)
     print(f"load at the end {os.getloadavg()[0]:.1f}")

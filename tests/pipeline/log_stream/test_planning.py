@@ -9,10 +9,7 @@ import msgspec
 import pytest
 from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
 
-from ordercast.log.disk import FolderDisk
-from ordercast.log.files import LogFiles, Options
 from ordercast.log.format import View
-from ordercast.log.retention import Retention
 from ordercast.model.errors import ConfigError, LogError
 from ordercast.pipeline.log_stream.member_log import OrderPlace
 from ordercast.pipeline.log_stream.planning import LogPlanner
@@ -22,6 +19,7 @@ from ordercast.trace import storage
 from tests.log.test_serve import self_signed, served
 from tests.pipeline.log_stream.member_logs import (
     MEMBERS,
+    drop_below,
     in_log,
     options,
     packet,
@@ -238,14 +236,6 @@ def test_a_position_beyond_the_end_is_refused(tmp_path: Path) -> None:
     assert middle == OrderPlace(61, b"")
     plan = planner(tmp_path)
     assert read_parts(plan.parts(middle, plan.boundary(100))) == in_log(tmp_path / "A")[61:100]
-
-
-def drop_below(folder: Path, position: int) -> None:
-    disk = FolderDisk(folder, write=True)
-    log = LogFiles(disk, "orders", Options(max_segment=2000, retention=Retention(needs_snapshot=False)))
-    log.drop_below(position)
-    log.close()
-    disk.close()
 
 
 def test_what_retention_has_dropped_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
