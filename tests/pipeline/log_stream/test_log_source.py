@@ -116,7 +116,7 @@ def without_their_beginning(root: Path) -> None:
         (in_another_order, {}, "B has another order than A and C, below position 12; the query stops before it"),
         (without_their_beginning, {"startingOffsets": 0}, "are not in any log any more: retention has dropped them"),
     ],
-    ids=str,
+    ids=["start", "end", "schema", "group", "no log", "mixed groups", "mixed orders", "dropped"],
 )
 def test_a_table_that_cannot_be_read_says_why(
     spark: SparkSession, tmp_path: Path, prepare: Callable[[Path], None], options: dict[str, Any], told: str
@@ -126,6 +126,7 @@ def test_a_table_that_cannot_be_read_says_why(
         table(spark, tmp_path / "logs", **options).collect()
 
 
+@pytest.mark.soak
 def test_a_stream_stops_at_a_member_that_went_astray_and_goes_on_without_it(
     spark: SparkSession, tmp_path: Path
 ) -> None:
