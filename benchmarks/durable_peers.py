@@ -32,7 +32,8 @@ def free_port() -> int:
         return port
 
 
-def _wait_for(port: int) -> None:
+def wait_for(port: int) -> None:
+    """Until a server answers; raises `RuntimeError`."""
     until = time.monotonic() + _START
     while time.monotonic() < until:
         with suppress(OSError), socket.create_connection(("127.0.0.1", port), 0.2):
@@ -73,7 +74,7 @@ async def nats(folder: Path) -> list[str]:
         config.write_text(f"listen: 127.0.0.1:{port}\njetstream {{\n  store_dir: {store}\n{sync}}}\n")
         server = subprocess.Popen([program, "-c", str(config)], stderr=subprocess.DEVNULL)  # noqa: S603
         try:
-            _wait_for(port)
+            wait_for(port)
             connection = await client.connect(f"nats://127.0.0.1:{port}")
             stream = connection.jetstream()
             await stream.add_stream(name="S", subjects=["s"])
@@ -132,7 +133,7 @@ async def redis(folder: Path) -> list[str]:
     command = [program, *options, "--appendonly", "yes", "--appendfsync", "always"]
     server = subprocess.Popen(command, stdout=subprocess.DEVNULL)  # noqa: S603
     try:
-        _wait_for(port)
+        wait_for(port)
         connection = Redis(*await asyncio.open_connection("127.0.0.1", port))
         found = [f"Redis Streams, appendfsync always, {await _measured(connection.add, size)}" for size in (100, 1024)]
         connection.close()

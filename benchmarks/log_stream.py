@@ -1,6 +1,7 @@
 """Logs of live groups in Spark: processor time of a million rows, as a table and as a stream, beside Spark's Parquet.
 
-And what a micro-batch costs that holds next to nothing, and how far a stream falls behind logs that grow all the time.
+And what a micro-batch costs that holds next to nothing. `log_following.py` has streams over logs that grow.
+With `--peers` also a stream of NATS JetStream as a Python source (`nats-server`, and nats-py in this Python).
 
 Processor time is that of Spark's Java, of its Python workers and of this process, all together; what starting and
 warming up takes is left out. Clock times set a scale only. The logs of three members hold the same order. Nothing here
@@ -9,6 +10,7 @@ is a test.
     python benchmarks/log_stream.py --folder /var/tmp --rows 5000000
 """
 
+import asyncio
 import json
 import os
 import platform
@@ -18,11 +20,14 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from command_line import parser_for
+from durable_peers import free_port, wait_for
 
 from ordercast.log import Log
 from ordercast.pipeline import register
@@ -40,24 +45,6 @@ SIZE, PACKET = 64, 900
 """Bytes of a message, and messages of a packet: what a datagram of a live group carries."""
 OUTSTANDING = 4 << 20
 _TICK = os.sysconf("SC_CLK_TCK")
-_WRITER = """
-import sys, time
-from ordercast.log import Log
-folder, rate, seconds, size, packet = sys.argv[1], *map(int, sys.argv[2:])
-logs = [Log(f"{folder}/{name}", "orders") for name in "ABC"]
-for log in logs:
-    log.view(0, ["A", "B", "C"])
-payload, lengths, begun, sent = bytes(size * packet), (size,) * packet, time.monotonic(), 0
-while (now := time.monotonic() - begun) < seconds:
-    while sent < now * rate:
-        for log in logs:
-            log.append(sent // packet % 3, sent, lengths, payload)
-        sent += packet
-    time.sleep(0.01)
-for log in logs:
-    log.close()
-print(sent, time.process_time())
-"""
 
 
 def write_logs(folder: Path, rows: int, packet: int = PACKET, names: tuple[str, ...] = MEMBERS) -> None:
@@ -169,6 +156,58 @@ def tables_and_streams(spark: "SparkSession", folder: Path, rows: int) -> None:
     measured("Parquet, stream, Parquet sink", rows, lambda: streamed(parquet.parquet(files), folder, "parquet"), 1)
 
 
+def nats_streams(spark: "SparkSession", folder: Path, rows: int) -> None:
+    """The same messages from one server of NATS JetStream, by a Python source."""
+    program = shutil.which("nats-server")
+    if program is None or find_spec("nats") is None:
+        print("NATS JetStream: not installed (nats-server, nats-py)")
+        return
+    from nats_source import NatsSource  # noqa: PLC0415 (where it is installed)
+
+    with nats_server(program, folder) as (address, server):
+        asyncio.run(publish(address, rows))
+        spark.dataSource.register(NatsSource)
+        stream = spark.readStream.format("nats").options(server=address, maxOffsetsPerTrigger=1_000_000).load()
+        before = processor_time(server)
+        measured("NATS JetStream, Python source, stream, no sink", rows, lambda: streamed(stream, folder), 2)
+        cpu = (processor_time(server) - before) / 3
+        print(f"{'  of which the server':52} {cpu / rows * 1e6:8.2f} CPU-s a million rows", flush=True)
+
+
+@contextmanager
+def nats_server(program: str, folder: Path) -> Iterator[tuple[str, int]]:
+    """Its address and its process."""
+    port, store = free_port(), folder / "nats"
+    store.mkdir()
+    config = store / "config"
+    config.write_text(f"listen: 127.0.0.1:{port}\njetstream {{\n  store_dir: {store}\n}}\n")
+    server = subprocess.Popen([program, "-c", str(config)], stderr=subprocess.DEVNULL)  # noqa: S603
+    try:
+        wait_for(port)
+        yield f"nats://127.0.0.1:{port}", server.pid
+    finally:
+        server.terminate()
+        server.wait()
+
+
+async def publish(address: str, rows: int) -> None:
+    """Messages of 64 bytes into a stream in a file."""
+    import nats  # noqa: PLC0415
+
+    connection = await nats.connect(address)
+    stream = connection.jetstream()
+    await stream.add_stream(name="S", subjects=["s"])
+    chance = random.Random(1)
+    for sent in range(rows):
+        await connection.publish("s", chance.randbytes(SIZE))
+        if sent % 5000 == 0:
+            await connection.flush()
+    await connection.flush()
+    while (await stream.stream_info("S")).state.messages < rows:
+        await asyncio.sleep(0.05)
+    await connection.close()
+
+
 def small_batches(spark: "SparkSession", folder: Path) -> None:
     """What a micro-batch costs, whatever it holds."""
     write_logs(folder / "few", 20 * PACKET)
@@ -182,48 +221,19 @@ def small_batches(spark: "SparkSession", folder: Path) -> None:
     )
 
 
-def following(spark: "SparkSession", folder: Path, rate: int, seconds: int) -> None:
-    """Logs that grow all the time, and a stream without a sink with a trigger each second."""
-    logs = folder / "growing"
-    write_logs(logs, PACKET)
-    stream = spark.readStream.format("ordercast-log").schema("position long, payload binary").load(str(logs))
-    query = (
-        stream.writeStream.format("noop")
-        .option("checkpointLocation", str(folder / "following"))
-        .trigger(processingTime="1 second")
-        .start()
-    )
-    while query.lastProgress is None:
-        time.sleep(0.1)
-    command = [sys.executable, "-c", _WRITER, str(logs), *map(str, (rate, seconds, SIZE, PACKET))]
-    before, batches = processor_time(os.getpid()), set()
-    writer = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)  # noqa: S603
-    while writer.poll() is None:
-        time.sleep(0.2)
-        batches.add(query.lastProgress.batchId)
-    assert writer.stdout is not None
-    sent, writing = writer.stdout.read().split()
-    ended = time.monotonic()
-    query.processAllAvailable()
-    late = time.monotonic() - ended
-    cpu = processor_time(os.getpid()) - before - float(writing)
-    query.stop()
-    rows = int(sent)
-    print(
-        f"following {rate:,} messages/s for {seconds} s: {rows:,} rows, {cpu / rows * 1e6:.2f} CPU-s a million rows, "
-        f"{len(batches)} batches, all read {late:.1f} s after the last one; writing took {float(writing):.1f} CPU-s"
-    )
-
-
 def main() -> None:
     """Prints a line for each figure."""
     parser = parser_for(__doc__ or "", "ten minutes")
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()), help="on the disk in question")
     parser.add_argument("--rows", type=int, default=5_000_000, help="messages of 64 bytes")
-    parser.add_argument("--rate", type=int, default=300_000, help="messages a second that are followed")
-    parser.add_argument("--seconds", type=int, default=30, help="for so long")
     parser.add_argument("--reading-only", action="store_true", help="what tasks do, without Spark")
+    parser.add_argument("--peers", action="store_true", help="beside NATS JetStream, if it is installed")
     asked = parser.parse_args()
+    peers = str(Path(__file__).parent / "peers")
+    sys.path.append(peers)
+    os.environ["PYTHONPATH"] = os.pathsep.join(
+        filter(None, (peers, os.environ.get("PYTHONPATH")))
+    )  # of Spark's workers
     here = f"Python {platform.python_version()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}"
     print(f"{here}, {asked.rows:,} times {SIZE} bytes")
     folder = Path(tempfile.mkdtemp(prefix="log-stream-", dir=asked.folder))
@@ -234,8 +244,10 @@ def main() -> None:
         with session("local[2]") as spark:
             register(spark)
             tables_and_streams(spark, folder, asked.rows)
+            if asked.peers:
+                nats_streams(spark, folder, min(asked.rows, 1_000_000))
+                print("Kafka: not compared; the jar of Spark's source is not part of pyspark, and there is no broker")
             small_batches(spark, folder)
-            following(spark, folder, asked.rate, asked.seconds)
     finally:
         shutil.rmtree(folder)
     print(f"load at the end {os.getloadavg()[0]:.1f}")

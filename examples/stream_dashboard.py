@@ -4,7 +4,8 @@
     python examples/stream_dashboard.py record dashboard.html     writes the page, and writes it anew, until interrupted
 
 A record is a trace that grows: each second adds a file of events. Spark's Structured Streaming reads the new files,
-joins what was sent with how far it has got, and closes a window when nothing of it can come any more.
+joins what was sent with how far it has got, and closes a window when nothing of it can come any more: 3 s after its
+end, and that of latencies 10 s later, since a message may be on its way for so long.
 
 Needs the extra `pipeline` (Spark; the Java for it comes along).
 """

@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+from collections.abc import Callable
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
@@ -163,7 +164,7 @@ class Slow:
     """A group whose disks are slow: a stand-in, in which everything sent is ordered at once."""
 
     max_message_size = 1000
-    name, me = "g", "A"
+    name, me, members = "g", "A", ("A",)
 
     def __init__(self) -> None:
         self.sent: list[bytes] = []
@@ -202,5 +203,103 @@ def test_a_length_of_thousands_of_digits_is_answered() -> None:
         assert b" 413 " in await reader.readline()
         writer.close()
         server.close()
+
+    run(test)
+
+
+async def asked(server: asyncio.Server, *sent: bytes) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """A connection on which this was said."""
+    reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+    writer.writelines(sent)
+    return reader, writer
+
+
+async def until(condition: Callable[[], object]) -> None:
+    async with asyncio.timeout(10):
+        while not condition():
+            await asyncio.sleep(0.001)
+
+
+def request(number: int, size: int = 3) -> bytes:
+    body = msgspec.msgpack.encode(["q", number, [bytes(size)]])
+    return (
+        b"POST /batches HTTP/1.1\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n"
+        % (
+            CONTENT.encode(),
+            len(body),
+        )
+        + body
+    )
+
+
+def test_connections_are_counted_and_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ordercast.gateway.http.MAX_CONNECTIONS", 2)
+
+    async def test() -> None:
+        face = GatewayServer(Gateway(Slow(), Batches()), Slow())  # type: ignore[arg-type]
+        server = await face.serve("127.0.0.1", 0)
+        silent = [await asked(server) for _ in range(2)]
+        await until(lambda: face.connections == 2)
+        reader, writer = await asked(server, b"GET / HTTP/1.1\r\n\r\n")
+        answer = await reader.read()
+        assert b" 503 " in answer.splitlines()[0]
+        assert b"2 connections are open: try again" in answer
+        writer.close()
+        silent[0][1].close()
+        await until(lambda: face.connections == 1)
+        reader, writer = await asked(server, b"GET / HTTP/1.1\r\n\r\n")
+        assert b'"connections":2' in await reader.read()
+        for each in (writer, silent[1][1]):
+            each.close()
+        server.close()
+        await until(lambda: face.connections == 0)
+
+    run(test)
+
+
+def test_who_says_nothing_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ordercast.gateway.http._HEAD_PATIENCE", 0.05)
+
+    async def test() -> None:
+        face = GatewayServer(Gateway(Slow(), Batches()), Slow())  # type: ignore[arg-type]
+        server = await face.serve("127.0.0.1", 0)
+        reader, writer = await asked(server, b"POST /batches")
+        assert await reader.read() == b""
+        assert face.connections == 0
+        writer.close()
+        server.close()
+
+    run(test)
+
+
+def test_batches_that_wait_are_bounded_and_who_is_gone_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The group has no majority, so nothing is answered."""
+    monkeypatch.setattr("ordercast.gateway.http._SPARE", 0)
+
+    async def test() -> None:
+        group = Slow()
+        gateway = Gateway(group, Batches())  # type: ignore[arg-type]
+        face = GatewayServer(gateway, group)  # type: ignore[arg-type]
+        server = await face.serve("127.0.0.1", 0)
+        waiting = [await asked(server, request(number, 900)) for number in range(4)]
+        await until(lambda: len(group.sent) == 4)
+        reader, writer = await asked(server, request(4, 900))
+        answer = await reader.read()
+        assert b" 503 " in answer.splitlines()[0]
+        assert b"wait for the group, and 4000 may" in answer
+        writer.close()
+        waiting[0][1].close()
+        await until(lambda: face.waiting < 3000)
+        reader, writer = await asked(server, request(4, 900))
+        await until(lambda: len(group.sent) == 5)
+        writer.write(b"more than it had to")
+        group.disks.set()
+        for number, sent in enumerate(group.sent):
+            gateway.take(Message.make("A", sent, position=number))
+        assert b'{"position":4,"again":false}' in await reader.read()
+        for _, each in (*waiting, (reader, writer)):
+            each.close()
+        server.close()
+        await until(lambda: face.connections == face.waiting == 0)
 
     run(test)

@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -276,3 +277,30 @@ def test_members_behind_a_translator_of_addresses_are_recognised_by_what_they_se
         outer.close()
 
     run(test)
+
+
+def test_names_are_looked_up_again_though_what_they_stand_for_was_not_taken(
+    dns: Dns, caplog: pytest.LogCaptureFixture
+) -> None:
+    told: list[dict[str, Address]] = []
+
+    def moved(found: dict[str, Address]) -> None:
+        told.append(found)
+        if len(told) == 1:
+            raise ValueError("no place for it")
+
+    async def test() -> None:
+        dns.hosts["b.orders"] = ["127.0.0.2"]
+        members = {name: place_of(f"{name.lower()}.orders:7000") for name in "AB"}
+        named = SimpleNamespace(name="A", members=members, bind=None, advertise=None, contacts=None)
+        options: Any = SimpleNamespace(named=named)
+        following = asyncio.ensure_future(resolution.follow(options, lambda: True, moved))
+        while len(told) < 3:
+            await asyncio.sleep(0.01)
+        assert not following.done()
+        following.cancel()
+
+    run(test)
+    assert told[2] == {"B": Address("127.0.0.2", 7000)}
+    assert caplog.text.count("new addresses of members were not taken") == 1
+    assert "ValueError: no place for it" in caplog.text

@@ -25,8 +25,8 @@ from tests.log.logs import GROUP, folder_log
 
 
 @contextmanager
-def served(folder: Path, token: str | None = None) -> Iterator[HTTPConnection]:
-    server = LogServer(folder, ("127.0.0.1", 0), token)
+def served(folder: Path, token: str | None = None, tls: ssl.SSLContext | None = None) -> Iterator[HTTPConnection]:
+    server = LogServer(folder, ("127.0.0.1", 0), token, tls)
     thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     connection = HTTPConnection("127.0.0.1", server.server_port)

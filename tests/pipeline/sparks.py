@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -55,6 +55,16 @@ class Process:
         """Without a chance to say good-bye."""
         self.popen.send_signal(signal.SIGKILL)
         self.popen.wait()
+
+    def children(self) -> list[int]:
+        """Processes that it has started: of a worker, its executors."""
+        found = []
+        for each in Path("/proc").iterdir():
+            if each.name.isdecimal():
+                with suppress(OSError):
+                    parent = (each / "stat").read_text().rpartition(")")[2].split()[1]
+                    found += [int(each.name)] * (int(parent) == self.popen.pid)
+        return found
 
     def end(self) -> None:
         if self.popen.poll() is None:

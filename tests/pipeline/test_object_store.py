@@ -1,4 +1,4 @@
-"""Sweeps and audits on a real S3 interface on loopback, by moto's server: the bytes of a local folder.
+"""Sweeps, audits and copies of logs on a real S3 interface on loopback, by moto's server: the bytes of a local folder.
 
 Run by `pytest -m cluster` where `moto_server` is on the path (pip install 'moto[server]').
 """
@@ -14,6 +14,7 @@ import pytest
 from pyarrow.fs import S3FileSystem
 
 from ordercast.trace.storage import RemotePath, location
+from tests.pipeline.log_stream.member_logs import in_log, packet, planner, read_parts, write_logs
 from tests.pipeline.runs import bytes_in
 from tests.pipeline.sparks import free_port, ordercast, outcome
 from tests.pipeline.test_cluster import SMALL, grid_of
@@ -84,3 +85,25 @@ def test_a_sweep_its_audit_and_its_resumption(store: str, tmp_path: Path) -> Non
     done("audit", f"{store}/sweep", "--json", verdicts[1])
     done("audit", f"s3a{store[2:]}/sweep", "--spark", "--json", verdicts[2])
     assert len({json.dumps(json.loads(path.read_text())) for path in verdicts}) == 1
+
+
+def test_copies_of_logs_are_a_stream(store: str, tmp_path: Path) -> None:
+    """Two members are copies, of which one goes on with a segment that is put later."""
+    packets = [packet(number) for number in range(60)]
+    logs = write_logs(tmp_path / "logs", packets, "A", "B", max_segment=700)
+
+    def copy(name: str, *files: Path) -> None:
+        for each in files:
+            location(f"{store}/orders/{name}/{each.name}").put(each)  # type: ignore[union-attr] # it is a URL
+
+    segments = sorted((logs / "B").glob("0*"))
+    copy("A", *(logs / "A").iterdir())
+    copy("B", *segments[:3])
+    plan = planner(f"{store}/orders/A,{store}/orders/B,{tmp_path / 'gone'}")
+    start, end = plan.boundary("earliest"), plan.boundary("latest")
+    assert 0 < end.position < 180
+    found = read_parts(plan.parts(start, end))
+    copy("B", *segments[3:], logs / "B" / "end")
+    more = plan.latest(end, None)
+    assert more.position == 180
+    assert found + read_parts(plan.parts(end, more)) == in_log(logs / "A")

@@ -5,6 +5,7 @@ for names. A name that has no address yet may get one; until then its place is n
 """
 
 import asyncio
+import logging
 import socket
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -17,6 +18,7 @@ from ordercast.model.errors import JoinError
 LOOK_AGAIN, LOOK_LATER = 1.0, 30.0
 """Seconds between two looks at names: while a member is not in the group, and when it is."""
 _NOWHERE_PORT = 9
+_log = logging.getLogger("ordercast.join")
 
 
 def has_names(options: JoinOptions) -> bool:
@@ -74,13 +76,20 @@ async def look_up(named: Mapping[str, Address], family: int = socket.AF_UNSPEC) 
 async def follow(
     options: JoinOptions, is_open: Callable[[], bool], moved: Callable[[dict[str, Address]], None]
 ) -> None:
-    """Looks the names of members up again and again, and tells where they are now. Ends when it is cancelled."""
+    """Looks the names of members up again and again, and tells where they are now. Ends when it is cancelled.
+
+    What `moved` raises is logged, and the next look comes: members that move later must still be found.
+    """
     named = options.named
     assert named is not None, "it has names"
     others = {name: address for name, address in named.members.items() if name != named.name}
     while True:
-        await asyncio.sleep(LOOK_LATER if is_open() else LOOK_AGAIN)
-        moved(await look_up(others, _family(named)))
+        pause = LOOK_LATER if is_open() else LOOK_AGAIN
+        await asyncio.sleep(pause)
+        try:
+            moved(await look_up(others, _family(named)))
+        except Exception:  # whatever it is, it must not end silently
+            _log.exception("new addresses of members were not taken; names are looked up again in %g s", pause)
 
 
 def _family(options: JoinOptions) -> int:

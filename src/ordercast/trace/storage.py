@@ -131,6 +131,13 @@ class RemotePath:
         if filesystem.type_name not in _OBJECTS:
             filesystem.create_dir(path, recursive=True)
 
+    def size(self) -> int:
+        """The bytes of a file; raises `FileNotFoundError`."""
+        info = self._info()
+        if not info.is_file:
+            raise FileNotFoundError(2, f"there is no file {self}")
+        return int(info.size)
+
     def modified(self) -> int:
         """When it was written, in nanoseconds."""
         return int(self._info().mtime_ns or 0)

@@ -7,7 +7,6 @@ import json
 import os
 import random
 import signal
-import sqlite3
 import subprocess
 import sys
 import time
@@ -18,6 +17,7 @@ from pathlib import Path
 from ordercast.gateway import batches_in
 from ordercast.log import check, read
 from tests.live.ports import free_group
+from tests.pipeline.log_stream.examples import EXAMPLES, example
 from tests.pipeline.sparks import environment, free_port
 
 NAMES = ("A", "B", "C")
@@ -50,47 +50,67 @@ async def main(group, name, folder, contacts, pause):
 asyncio.run(main(sys.argv[1], sys.argv[2], sys.argv[3], sys.argv[4] == "joins", float(sys.argv[5])))
 """
 _QUERIES = """
-import json, sqlite3, sys, time
+import importlib.util, json, random, sys, time
 from pathlib import Path
 from ordercast.pipeline import register
 from ordercast.pipeline.session import session
 
 root, gateways, once = Path(sys.argv[1]), sys.argv[2], sys.argv[3] == "once"
+sys.path.append(sys.argv[4])
+from exactly_once_tables import table_of
 
-def into_table(batch, number):
-    rows = [(row.position, row.sender, bytes(row.payload)) for row in batch.collect()]
-    with sqlite3.connect(root / "table.db") as table:
-        table.execute("CREATE TABLE IF NOT EXISTS messages (position INTEGER, sender TEXT, payload BLOB)")
-        table.execute("CREATE TABLE IF NOT EXISTS batches (number INTEGER PRIMARY KEY)")
-        if table.execute("INSERT OR IGNORE INTO batches VALUES (?)", (number,)).rowcount:
-            table.executemany("INSERT INTO messages VALUES (?, ?, ?)", rows)
+tables = ["sqlite", *(kind for kind, needs in (("delta", "deltalake"), ("iceberg", "pyiceberg"))
+                      if importlib.util.find_spec(needs) is not None)]
+trigger = {"availableNow": True} if once else {"processingTime": "1 second"}
+begun = time.monotonic()
 
-with session("local[2]") as spark:
+def note(what):
+    with open(root / "lives.log", "a") as file:
+        print(f"{time.monotonic() - begun:.1f} {what}", file=file)
+
+with session("local[2,3]") as spark:
+    note("Spark is there")
     register(spark)
     source = spark.readStream.format("ordercast-log").option("startingOffsets", "earliest")
-    messages = source.option("maxOffsetsPerTrigger", 20000).option("memberTimeout", 300).load(str(root / "logs"))
+    source = source.option("maxOffsetsPerTrigger", 2000).option("minPartitions", 2).option("memberTimeout", 300)
+    messages = source.load(str(root / "logs"))
     text = messages.selectExpr("to_json(struct(position, sender, string(payload) AS payload)) AS payload")
+    rows = messages.select("position", "sender", "payload")
     sinks = {
-        "parquet": messages.writeStream.format("parquet").option("path", str(root / "rows")),
-        "table": messages.writeStream.foreachBatch(into_table),
+        "parquet": rows.writeStream.format("parquet").option("path", str(root / "rows")),
         "group": text.writeStream.format("ordercast").option("gateway", gateways).option("gatewayTimeout", 300),
     }
-    trigger = {"availableNow": True} if once else {"processingTime": "1 second"}
-    queries = []
-    for name, sink in sinks.items():  # one after the other: Spark gives its Python processes ten seconds to start
-        query = sink.option("checkpointLocation", str(root / "checkpoints" / name)).trigger(**trigger).start()
-        queries.append(query)
-        while query.isActive and query.lastProgress is None:
+    for kind in tables:
+        sinks[kind] = rows.writeStream.foreachBatch(table_of(kind, str(root / kind), "messages"))
+
+    def start(name):
+        sink = sinks[name].option("checkpointLocation", str(root / "checkpoints" / name))
+        return sink.trigger(**trigger).start()
+
+    queries = {}
+    # Of a life that is soon ended two, or none would ever begin; one after the other: Spark gives its Python processes
+    # ten seconds to start.
+    for name in random.sample(list(sinks), len(sinks) if once else 2):
+        queries[name] = start(name)
+        while queries[name].isActive and queries[name].lastProgress is None:
             time.sleep(0.1)
-    print("runs", flush=True)
-    if not once:
-        spark.streams.awaitAnyTermination()
-    for query in queries:
-        query.awaitTermination()
-    if once:
-        rows = spark.read.parquet(str(root / "rows")).orderBy("position").collect()
-        with open(root / "parquet.json", "w") as file:
-            json.dump([(row.position, row.sender, bytes(row.payload).decode()) for row in rows], file)
+        note(f"{name} runs: {queries[name].lastProgress and queries[name].lastProgress.batchId}")
+    ended = set()
+    while len(ended) < len(queries):
+        time.sleep(0.1)
+        for name in [name for name in queries if name not in ended and not queries[name].isActive]:
+            failed = queries[name].exception()
+            if failed is None:
+                ended.add(name)
+                continue
+            note(f"{name} is started again: {str(failed)[-300:]!r}")  # in the same Java, from its checkpoint
+            time.sleep(0.5)
+            queries[name] = start(name)
+    note("all have ended")
+    found = spark.read.parquet(str(root / "rows")).orderBy("position").collect()
+    with open(root / "parquet.json", "w") as file:
+        json.dump([(row.position, row.sender, bytes(row.payload).decode()) for row in found], file)
+    (root / "tables.json").write_text(json.dumps(tables))
 """
 _WITHOUT_SPARK = """
 import json, sqlite3, sys, time
@@ -104,8 +124,8 @@ from ordercast.pipeline.log_stream.reading import rows_of
 from ordercast.pipeline.log_stream.sink import BatchWriter, sink_options
 
 root, gateways, once = Path(sys.argv[1]), sys.argv[2], sys.argv[3] == "once"
-table = sqlite3.connect(root / "table.db")
-table.execute("CREATE TABLE IF NOT EXISTS messages (position INTEGER, sender TEXT, payload BLOB)")
+table = sqlite3.connect(root / "sqlite")
+table.execute("CREATE TABLE IF NOT EXISTS orders (position INTEGER, sender TEXT, payload BLOB)")
 table.execute("CREATE TABLE IF NOT EXISTS batches (number INTEGER PRIMARY KEY)")
 options = options_of({"path": str(root / "logs"), "startingOffsets": "earliest", "memberTimeout": "300"})
 planner = LogPlanner(options)
@@ -149,9 +169,11 @@ while True:
     writer.commit([writer.write(iter([pa.record_batch({"payload": texts})]))], number)
     with table:
         if table.execute("INSERT OR IGNORE INTO batches VALUES (?)", (number,)).rowcount:
-            table.executemany("INSERT INTO messages VALUES (?, ?, ?)", found)
+            table.executemany("INSERT INTO orders VALUES (?, ?, ?)", found)
     number += 1
 """
+_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""For a Java that ends soon: its first query takes a third less of the processor."""
 Messages = list[tuple[int, str, str]]
 
 
@@ -168,7 +190,7 @@ class Campaign:
         self._groups = free_group("source", (*NAMES, "D")), free_group("results", (*NAMES, "D"))
         self._ports = free_port(), free_port()
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
-        self.counts = dict.fromkeys(("queries", "member", "gateway", "joined", "left"), 0)
+        self.counts = dict.fromkeys(("queries", "in mid-batch", "workers", "member", "gateway", "joined", "left"), 0)
         """What has happened."""
         self._begun = 0
         self._log = (root / "processes.log").open("ab")
@@ -176,8 +198,9 @@ class Campaign:
     # --- processes ---
 
     def _start(self, name: str, *command: str) -> None:
+        quick = environment(JAVA_TOOL_OPTIONS=os.environ.get("JAVA_TOOL_OPTIONS", _JAVA))
         self._processes[name] = subprocess.Popen(  # noqa: S603
-            [sys.executable, *command], stdout=self._log, stderr=self._log, start_new_session=True, env=environment()
+            [sys.executable, *command], stdout=self._log, stderr=self._log, start_new_session=True, env=quick
         )
 
     def _kill(self, name: str) -> None:
@@ -203,7 +226,8 @@ class Campaign:
         """Three of them, in one Spark."""
         self._begun = self._batches()
         gateways = ",".join(f"http://127.0.0.1:{port}" for port in self._ports)
-        self._start("queries", "-c", _QUERIES if self._spark else _WITHOUT_SPARK, str(self._root), gateways, how)
+        program = _QUERIES if self._spark else _WITHOUT_SPARK
+        self._start("queries", "-c", program, str(self._root), gateways, how, str(EXAMPLES))
 
     def begin(self) -> None:
         """Everything."""
@@ -226,12 +250,17 @@ class Campaign:
 
     def happen(self) -> None:
         """One thing."""
-        kind = self._chance.choice(["queries", "queries", "member", "member", "gateway", "joins or leaves"])
+        kinds = ["queries", "queries", "member", "member", "gateway", "joins or leaves"]
+        kind = self._chance.choice(kinds + ["workers"] * 4 * self._spark)
         if kind == "queries":
-            if self._batches() == self._begun:
+            if not self._wait_for_batches():
                 return  # Spark is starting, which takes long on a busy machine
+            self.counts["in mid-batch"] += self._uncommitted() > 0
             self._kill("queries")
             self.queries()
+        elif kind == "workers":
+            if not self._kill_worker():
+                return
         elif kind == "member":
             name = self._chance.choice(NAMES)
             self._kill(name)
@@ -249,6 +278,30 @@ class Campaign:
             self.member("D", joins=True)
             kind = "joined"
         self.counts[kind] += 1
+
+    def _wait_for_batches(self) -> bool:
+        """Whether all queries have begun a batch in this life; then, mostly, waits for one that is under way."""
+        if self._batches() == self._begun:
+            return False
+        deadline = time.monotonic() + self._chance.choice([0, 3, 3])
+        while time.monotonic() < deadline and not self._uncommitted():
+            time.sleep(0.01)
+        time.sleep(self._chance.uniform(0, 0.3))
+        return True
+
+    def _uncommitted(self) -> int:
+        """Queries with a batch that was begun and not committed."""
+        places = list(self._root.glob("checkpoints/*"))
+        return sum(_last(each / "offsets") > _last(each / "commits") for each in places)
+
+    def _kill_worker(self) -> bool:
+        """One of the Python processes that plan, read and write for Spark: a task is tried again, or a query fails."""
+        workers = [pid for pid in _descendants(self._processes["queries"].pid) if _is_python(pid)]
+        if not workers:
+            return False
+        with suppress(ProcessLookupError):
+            os.kill(self._chance.choice(workers), signal.SIGKILL)
+        return True
 
     def run(self, seconds: float, pause: Callable[[random.Random], float]) -> None:
         """For so long; then all members leave, and the queries come to the end."""
@@ -311,12 +364,11 @@ class Campaign:
 
     def found(self) -> dict[str, Messages]:
         """What each query has written, in the order of positions, and of the group in its own."""
-        with sqlite3.connect(self._root / "table.db") as table:
-            rows = table.execute("SELECT position, sender, payload FROM messages ORDER BY position").fetchall()
-        found = {
-            "table": [(position, sender, payload.decode()) for position, sender, payload in rows],
-            "group": max((batches_of(self._root / "results" / name) for name in NAMES), key=len),
-        }
+        found = {"group": max((batches_of(self._root / "results" / name) for name in NAMES), key=len)}
+        kinds = json.loads((self._root / "tables.json").read_text()) if self._spark else ["sqlite"]
+        for kind in kinds:
+            rows = example().rows_of(kind, str(self._root / kind))
+            found[kind] = [(position, sender, payload.decode()) for position, sender, payload in rows]
         if self._spark:
             parquet = json.loads((self._root / "parquet.json").read_text())
             found["parquet"] = [(position, sender, payload) for position, sender, payload in parquet]
@@ -327,3 +379,35 @@ def batches_of(folder: Path) -> Messages:
     """The rows of all batches in a log."""
     rows = [json.loads(row) for batch in batches_in(folder) for row in batch.rows]
     return [(row["position"], row["sender"], row["payload"]) for row in rows]
+
+
+def _last(folder: Path) -> int:
+    """The number of the last batch in a folder of a checkpoint."""
+    numbers = [int(each.name) for each in folder.iterdir() if each.name.isdecimal()] if folder.is_dir() else []
+    return max(numbers, default=-1)
+
+
+def _descendants(root: int) -> list[int]:
+    """The processes that a process has started, and those that these have."""
+    children: dict[int, list[int]] = {}
+    for each in Path("/proc").iterdir():
+        if each.name.isdecimal():
+            with suppress(OSError):
+                parent = int((each / "stat").read_text().rpartition(")")[2].split()[1])
+                children.setdefault(parent, []).append(int(each.name))
+    found, left = [], [root]
+    while left:
+        some = children.get(left.pop(), [])
+        found += some
+        left += some
+    return found
+
+
+def _is_python(pid: int) -> bool:
+    try:
+        return (
+            b"pyspark" in (Path("/proc") / str(pid) / "cmdline").read_bytes()
+            and b"python" in (Path("/proc") / str(pid) / "comm").read_bytes()
+        )
+    except OSError:
+        return False

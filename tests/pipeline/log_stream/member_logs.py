@@ -7,6 +7,7 @@ from ordercast.log.disk import FolderDisk
 from ordercast.log.files import LogFiles, Options
 from ordercast.log.format import Packet, View
 from ordercast.log.reader import read
+from ordercast.log.retention import Retention
 from ordercast.pipeline.log_stream.options import LogOptions, options_of
 from ordercast.pipeline.log_stream.planning import LogPlanner, Part
 from ordercast.pipeline.log_stream.reading import rows_of
@@ -50,6 +51,14 @@ def write_logs(root: Path, packets: Sequence[Packet], *names: str, **more: objec
     for name in names or MEMBERS:
         write_log(root / name, packets, FRAMES[name], **more)  # type: ignore[arg-type] # what `write_log` takes
     return root
+
+
+def drop_below(folder: Path, position: int) -> None:
+    disk = FolderDisk(folder, write=True)
+    log = LogFiles(disk, "orders", Options(max_segment=2000, retention=Retention(needs_snapshot=False)))
+    log.drop_below(position)
+    log.close()
+    disk.close()
 
 
 def options(root: Path | str, **more: object) -> LogOptions:

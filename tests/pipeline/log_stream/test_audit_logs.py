@@ -2,9 +2,15 @@
 
 import asyncio
 import json
+import re
 import shutil
+import signal
+import subprocess
+import sys
 import threading
+import time
 import urllib.request
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +18,7 @@ import pytest
 
 import ordercast
 from ordercast.cli.shared.log_audit import are_logs, follow_logs
-from ordercast.log import read
+from ordercast.log import Log, read
 from ordercast.log.format import View
 from ordercast.model.errors import LogError
 from ordercast.pipeline.log_stream.audit_logs import LogAudit, run_audit
@@ -21,6 +27,7 @@ from tests.cli.conftest import Command
 from tests.cli.conftest import ordercast as command
 from tests.live.durable.logged import kill, open_logged
 from tests.live.groups import join, new_name, run
+from tests.live.ports import free_port
 from tests.pipeline.log_stream.member_logs import MEMBERS, options, packet, write_log, write_logs
 
 __all__ = ["command"]
@@ -49,6 +56,8 @@ def test_members_with_other_orders(tmp_path: Path) -> None:
     write_log(tmp_path / "A", PACKETS[10:12])
     write_log(tmp_path / "B", [PACKETS[10], PACKETS[12]])
     assert audit.step()
+    assert audit.found == []  # a view in which the group went on without one of them may be on its way
+    audit.conclude()
     [one] = audit.found
     assert (one.kind, set(one.members), one.position) == ("order", {"A", "B"}, 36)
     assert one.sentence == "the logs of B and A have different orders below position 36"
@@ -83,6 +92,100 @@ def test_views_that_differ(tmp_path: Path) -> None:
     assert found(tmp_path / "places") == [
         ("view", "view 2 begins at position 33 in the log of B, and at 30 in that of A")
     ]
+
+
+NEW = View(2, ("A", "C"))
+
+
+def test_what_a_killed_member_has_at_its_end_is_no_disagreement(tmp_path: Path) -> None:
+    """The group went on without it; whichever log is read first."""
+    for order in ("ABC", "BAC"):
+        root = tmp_path / order
+        names = dict(zip("ABC", order, strict=True))
+        write_logs(root, PACKETS[:10])
+        write_log(root / names["B"], PACKETS[20:23])
+        audit = LogAudit(options(root))
+        audit.step()
+        later = View(2, tuple(sorted((names["A"], names["C"]))))
+        for name in (names["A"], names["C"]):
+            write_log(root / name, PACKETS[10:20], view=later)
+        assert run_audit(audit, until_idle=0.01) == []
+        [left] = audit.left_behind
+        assert (left.member, left.position, left.view) == (names["B"], 30, 2)
+        assert {name: each.left_behind for name, each in audit.members.items()} == dict.fromkeys("ABC", 0) | {
+            names["B"]: 9
+        }
+        assert f'left_behind_messages{{group="orders",member="{names["B"]}"}} 9' in exposition(audit)
+
+
+def test_what_a_majority_had_is_no_end_that_may_be_left_behind(tmp_path: Path) -> None:
+    write_logs(tmp_path, PACKETS[:10])
+    for name in ("B", "C"):
+        write_log(tmp_path / name, PACKETS[20:23])
+    write_log(tmp_path / "A", PACKETS[10:20], view=View(2, ("A",)))
+    assert found(tmp_path) == [("order", "the logs of C and A have different orders below position 33")]
+
+
+def test_who_has_entered_the_view_was_not_left_behind(tmp_path: Path) -> None:
+    for kind, before, after in (("view", PACKETS[20:21], PACKETS[11:12]), ("order", [], PACKETS[20:21])):
+        root = tmp_path / kind
+        write_logs(root, PACKETS[:10])
+        write_log(root / "A", PACKETS[10:12], view=NEW)
+        write_log(root / "C", before)
+        write_log(root / "C", after, view=NEW)
+        assert [each for each, _ in found(root)] == [kind]
+
+
+def test_who_is_in_the_next_view_must_have_had_the_same(tmp_path: Path) -> None:
+    write_logs(tmp_path, PACKETS[:10])
+    write_log(tmp_path / "B", PACKETS[20:23])
+    write_log(tmp_path / "A", PACKETS[10:11])
+    write_log(tmp_path / "A", PACKETS[11:20], view=View(2, ("A", "B")))
+    assert found(tmp_path) == [("order", "the logs of B and A have different orders below position 33")]
+
+
+def test_messages_that_end_the_last_view_may_differ_from_what_a_killed_member_had(tmp_path: Path) -> None:
+    """The others deliver more in the old view; until their next one is on a disk nothing is said, within a bound."""
+    write_logs(tmp_path, PACKETS[:10])
+    write_log(tmp_path / "B", PACKETS[20:23])
+    write_log(tmp_path / "A", PACKETS[10:15])
+    audit = LogAudit(options(tmp_path))
+    audit.step()
+    audit.step()
+    assert (audit.found, audit.left_behind) == ([], ())
+    write_log(tmp_path / "A", PACKETS[15:16], view=NEW)
+    audit.step()
+    audit.conclude()
+    assert audit.found == []
+    assert [(left.member, left.position, left.view) for left in audit.left_behind] == [("B", 30, 2)]
+
+
+def test_what_stays_unexplained_is_told_after_a_second(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ordercast.pipeline.log_stream.audit_logs.GRACE", 0.0)
+    write_log(tmp_path / "A", PACKETS[:3])
+    write_log(tmp_path / "B", [PACKETS[0], PACKETS[2]])
+    audit = LogAudit(options(tmp_path))
+    audit.step()
+    assert audit.found == []
+    audit.step()
+    assert [each.kind for each in audit.found] == ["order"]
+
+
+def test_a_member_that_came_back_is_read_from_its_beginning(tmp_path: Path) -> None:
+    """Its end was written anew, and is longer now than when it was read."""
+    write_logs(tmp_path, PACKETS[:10])
+    write_log(tmp_path / "B", PACKETS[20:23])
+    for name in ("A", "C"):
+        write_log(tmp_path / name, PACKETS[10:20], view=NEW)
+    audit = LogAudit(options(tmp_path))
+    audit.step()
+    assert audit.left_behind
+    shutil.rmtree(tmp_path / "B")
+    write_log(tmp_path / "B", PACKETS[:10])
+    write_log(tmp_path / "B", PACKETS[10:40], view=NEW)
+    audit.step()
+    assert audit.step()
+    assert (audit.found, audit.left_behind, audit.members["B"].position) == ([], (), 120)
 
 
 def test_damage_and_other_groups(tmp_path: Path) -> None:
@@ -131,7 +234,10 @@ async def changing_group(folder: Path) -> None:
 
     await send(20)
     await kill(groups.pop("C"))
+    with Log(folder / "C", group) as log:  # what it had sent to nobody
+        log.append(2, 0, [5, 6], b"alonealone!")
     await send(20)
+    assert [left.member for left in audit.left_behind] == ["C"]
     groups["C"] = await join(group, name="C", members=MEMBERS, timeout=20, log=folder / "C", **options_of_group)
     groups["D"] = await ordercast.join(group, name="D", contacts="local", timeout=20, log=folder / "D")
     await send(20)
@@ -148,7 +254,8 @@ def test_a_group_whose_members_come_and_go_agrees(tmp_path: Path) -> None:
     run(changing_group, tmp_path)
 
 
-def test_prometheus_is_told(tmp_path: Path) -> None:
+def test_prometheus_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ordercast.pipeline.log_stream.audit_logs.GRACE", 0.0)
     write_logs(tmp_path, PACKETS[:10], "A", "B")
     audit = LogAudit(options(tmp_path))
     audit.step()
@@ -176,7 +283,10 @@ def test_prometheus_is_told(tmp_path: Path) -> None:
     assert 'ordercast_audit_readable{group="orders",member="B"} 1' in text.splitlines()
 
 
-def test_the_command_says_it_and_exits_with_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_says_it_and_exits_with_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ordercast.pipeline.log_stream.audit_logs.GRACE", 0.0)
     write_logs(tmp_path, PACKETS)
     assert are_logs([tmp_path])
     assert are_logs([tmp_path / "A"])
@@ -185,7 +295,10 @@ def test_the_command_says_it_and_exits_with_one(tmp_path: Path, capsys: pytest.C
     shutil.rmtree(tmp_path / "B")
     write_log(tmp_path / "B", [*PACKETS[:38], PACKETS[39], PACKETS[38]])
     assert follow_logs(str(tmp_path), None, None, tmp_path / "found.json") == 1
-    assert capsys.readouterr().out == "order: the logs of B and A have different orders below position 117\n"
+    assert capsys.readouterr().out == (
+        "order: the logs of B and A have different orders below position 117\n"
+        "order: the logs of C and B have different orders below position 117\n"
+    )
     document = json.loads((tmp_path / "found.json").read_bytes())
     assert document["disagreements"][0]["kind"] == "order"
 
@@ -203,3 +316,45 @@ def test_the_command_says_it_and_exits_with_one(tmp_path: Path, capsys: pytest.C
 def test_arguments_that_are_wrong(command: Command, arguments: list[str], told: str) -> None:
     status, _, errors = command("audit", *arguments)
     assert (status, told in " ".join(errors.split())) == (2, True), errors
+
+
+def metrics_of(port: int) -> str:
+    with suppress(OSError), urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as answer:
+        return str(answer.read().decode())
+    return ""
+
+
+def wait_for(audit: "subprocess.Popen[str]", port: int, line: str) -> None:
+    deadline = time.monotonic() + 60
+    while re.search(f"^{line}$", metrics_of(port), re.MULTILINE) is None:
+        assert audit.poll() is None
+        assert time.monotonic() < deadline, f"waited in vain for {line}"
+        time.sleep(0.05)
+
+
+def test_a_process_that_audits_logs_that_grow_alarms_and_ends_with_one(tmp_path: Path) -> None:
+    """As an operator runs it: an alarm by Prometheus, an exit status when it is interrupted."""
+    write_logs(tmp_path, PACKETS[:10])
+    port = free_port()
+    members = ",".join(f"{name}={tmp_path / name}" for name in MEMBERS)
+    arguments = ["audit", "--follow", "--members", members, "--metrics", str(port)]
+    audit = subprocess.Popen(  # noqa: S603
+        [sys.executable, "-m", "ordercast.cli", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        wait_for(audit, port, 'ordercast_audit_agreed_position[{]group="orders"[}] 30')
+        write_logs(tmp_path, PACKETS[10:20])
+        wait_for(audit, port, 'ordercast_audit_agreed_position[{]group="orders"[}] 60')
+        assert 'ordercast_audit_disagreements{group="orders",kind="order"} 0' in metrics_of(port).splitlines()
+        write_logs(tmp_path, PACKETS[20:22], "A", "B")
+        write_log(tmp_path / "C", [PACKETS[21], PACKETS[20]])
+        wait_for(
+            audit, port, 'ordercast_audit_disagreements[{]group="orders",kind="order"[}] [12]'
+        )  # with A, and with B
+        audit.send_signal(signal.SIGINT)
+        out, _ = audit.communicate(timeout=60)
+    finally:
+        audit.kill()
+        audit.wait()
+    assert audit.returncode == 1
+    assert "order: the logs of C and A have different orders below position 63\n" in out

@@ -19,9 +19,9 @@ SECONDS = float(os.environ.get("SOAK_SECONDS", "600"))
 @pytest.mark.parametrize("spark", [True, False], ids=["spark", "alone"])
 def test_every_position_arrives_once_whatever_is_killed(spark: bool, tmp_path: Path) -> None:
     seed = int(time.time())
-    campaign = Campaign(tmp_path, seed, pause=0.005, spark=spark)
+    campaign = Campaign(tmp_path, seed, pause=0.01, spark=spark)
     try:
-        campaign.run(SECONDS, lambda chance: chance.uniform(5, 40) if spark else chance.uniform(1, 8))
+        campaign.run(SECONDS, lambda chance: chance.uniform(1, 6) if spark else chance.uniform(1, 8))
     finally:
         campaign.stop()
     order = campaign.order()

@@ -1,49 +1,82 @@
-"""Logs on a standalone cluster, whose workers are killed, and through Spark Connect: the rows are those of the logs."""
+"""Logs on a standalone cluster that loses executors and a worker and runs tasks twice, and through Spark Connect.
+
+The rows are those of the logs.
+"""
 
 import json
+import os
+import random
+import signal
 import subprocess
 import sys
+import threading
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from textwrap import dedent
 
 import pytest
 
+from tests.log.test_serve import served
 from tests.pipeline.log_stream.member_logs import in_log, packet, write_logs
-from tests.pipeline.sparks import connect_server, environment, outcome, standalone_cluster, wait_for
+from tests.pipeline.sparks import Cluster, connect_server, environment, outcome, standalone_cluster, wait_for
 
 pytestmark = pytest.mark.cluster
 
 STREAM = """
-    import json, sys
+    import json, sqlite3, sys
     from pathlib import Path
     from pyspark.sql import functions as sql
     from ordercast.pipeline import register
     from ordercast.pipeline.session import session
 
     master, logs, out = sys.argv[1], sys.argv[2], Path(sys.argv[3])
+    file = str(out / "table.db")
+
+    def into_table(batch, number):  # beside a server it is pickled, and runs there
+        rows = [(row.position, row.sender, bytes(row.payload)) for row in batch.collect()]
+        with sqlite3.connect(file) as table:
+            table.execute("CREATE TABLE IF NOT EXISTS batches (number INTEGER PRIMARY KEY)")
+            table.execute("CREATE TABLE IF NOT EXISTS orders (position INTEGER, sender TEXT, payload BLOB)")
+            if table.execute("INSERT OR IGNORE INTO batches VALUES (?)", (number,)).rowcount:
+                table.executemany("INSERT INTO orders VALUES (?, ?, ?)", rows)
+
     with session(master) as spark:
         register(spark)
-        table = spark.read.format("ordercast-log").option("minPartitions", 4).load(logs)
+        table = spark.read.format("ordercast-log").options(members=logs, minPartitions=4).load()
         sums = table.agg(sql.count("*"), sql.sum("position"), sql.sum(sql.length("payload"))).first()
-        stream = spark.readStream.format("ordercast-log").options(startingOffsets="earliest", minPartitions=4)
-        query = (
-            stream.option("maxOffsetsPerTrigger", 20000).load(logs).writeStream.format("parquet")
-            .option("path", str(out / "rows")).option("checkpointLocation", str(out / "checkpoint"))
-            .trigger(availableNow=True).start()
-        )
+        stream = spark.readStream.format("ordercast-log").options(startingOffsets="earliest", minPartitions=6)
+        messages = stream.option("maxOffsetsPerTrigger", 20000).option("members", logs).load()
+        out.mkdir()
+        sinks = (messages.writeStream.format("parquet").option("path", str(out / "rows")),
+                 messages.writeStream.foreachBatch(into_table))
         print("runs", flush=True)
-        query.awaitTermination()
+        for number, sink in enumerate(sinks):
+            checkpoint = str(out / f"checkpoint{number}")
+            query = sink.option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
+            query.awaitTermination()
         rows = spark.read.parquet(str(out / "rows")).orderBy("position").select("position", "sender", "payload")
         found = [(row.position, row.sender, bytes(row.payload).decode()) for row in rows.collect()]
-    Path(sys.argv[4]).write_text(json.dumps({"sums": list(sums), "rows": found}))
+    with sqlite3.connect(file) as table:
+        rows = table.execute("SELECT position, sender, payload FROM orders ORDER BY rowid").fetchall()
+    inserted = [(position, sender, payload.decode()) for position, sender, payload in rows]
+    Path(sys.argv[4]).write_text(json.dumps({"sums": list(sums), "rows": found, "inserted": inserted}))
 """
+SPECULATION = (
+    "--conf spark.speculation=true --conf spark.speculation.interval=100ms --conf spark.speculation.multiplier=1.05 "
+    "--conf spark.speculation.quantile=0.1 --conf spark.speculation.minTaskRuntime=10ms "
+    "--conf spark.eventLog.enabled=true --conf spark.eventLog.compress=false --conf spark.eventLog.dir={} pyspark-shell"
+)
 
 
-def started(folder: Path, master: str) -> subprocess.Popen[str]:
-    arguments = [master, str(folder / "logs"), str(folder / "out"), str(folder / "found.json")]
-    pipe = subprocess.PIPE
+def started(folder: Path, master: str, logs: str, **more: str) -> subprocess.Popen[str]:
+    arguments = [master, logs, str(folder / "out"), str(folder / "found.json")]
+    pipe, program = subprocess.PIPE, dedent(STREAM)
     return subprocess.Popen(  # noqa: S603
-        [sys.executable, "-c", dedent(STREAM), *arguments], stdout=pipe, stderr=pipe, text=True, env=environment()
+        [sys.executable, "-c", program, *arguments], stdout=pipe, stderr=pipe, text=True, env=environment(**more)
     )
 
 
@@ -52,22 +85,89 @@ def require_the_order(folder: Path, program: subprocess.Popen[str]) -> None:
     assert status == 0, errors
     found = json.loads((folder / "found.json").read_text())
     expected = in_log(folder / "logs" / "A")
-    assert found["rows"] == [[position, sender, payload.decode()] for position, sender, _, payload in expected]
+    order = [[position, sender, payload.decode()] for position, sender, _, payload in expected]
+    assert found["rows"] == order
+    assert found["inserted"] == order
     sizes = sum(len(payload) for _, _, _, payload in expected)
     assert found["sums"] == [len(expected), sum(position for position, *_ in expected), sizes]
 
 
-def test_a_cluster_that_loses_a_worker_reads_each_position_once(tmp_path: Path) -> None:
+@contextmanager
+def at_times_slow(port: int) -> Iterator[int]:
+    """A server before another one: some answers take a second, so that Spark runs a task twice."""
+    chance = random.Random(1)
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            wanted = {"Range": self.headers["Range"]} if "Range" in self.headers else {}
+            with urllib.request.urlopen(
+                urllib.request.Request(f"http://127.0.0.1:{port}{self.path}", headers=wanted)
+            ) as answer:
+                body = answer.read()
+            if wanted and chance.random() < 0.2:
+                time.sleep(1)
+            with suppress(OSError):  # whoever asked was killed, or was not needed any more
+                self.send_response(answer.status)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+        def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002 (the standard library's name)
+            pass
+
+    class Server(ThreadingHTTPServer):
+        daemon_threads = True
+
+    server = Server(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+    thread.start()
+    try:
+        yield server.server_port
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def kill_executors(folder: Path, cluster: Cluster, program: subprocess.Popen[str]) -> int:
+    """One after the other, each after another batch, and in the end a worker; so many were killed."""
+    killed = 0
+    for number in range(1, 4):
+        commits = [folder / "out" / "checkpoint0" / "commits" / str(number), folder / "out" / "checkpoint1"]
+        wait_for(lambda: program.poll() is not None or any(each.exists() for each in commits), "a batch")  # noqa: B023
+        executors = cluster.workers[number % 2].children()
+        for each in executors[:1]:
+            with suppress(ProcessLookupError):
+                os.kill(each, signal.SIGKILL)
+                killed += 1
+    wait_for(lambda: program.poll() is not None or commits[1].exists(), "the second query")
+    cluster.workers[0].kill()
+    return killed
+
+
+def test_a_cluster_that_loses_executors_and_a_worker_reads_each_position_once(tmp_path: Path) -> None:
+    """With tasks that are run twice, and one of the logs behind a server that is slow at times."""
     write_logs(tmp_path / "logs", [packet(number, 100) for number in range(1500)], max_segment=1 << 18)
-    with standalone_cluster(tmp_path) as cluster:
-        program = started(tmp_path, cluster.master)
-        commits = tmp_path / "out" / "checkpoint" / "commits"
-        wait_for(lambda: program.poll() is not None or (commits.is_dir() and any(commits.iterdir())), "a batch")
-        cluster.workers[0].kill()
+    (tmp_path / "events").mkdir()
+    with (
+        standalone_cluster(tmp_path) as cluster,
+        served(tmp_path / "logs" / "C") as server,
+        at_times_slow(server.port) as port,
+    ):
+        logs = f"A={tmp_path / 'logs' / 'A'},B={tmp_path / 'logs' / 'B'},C=http://127.0.0.1:{port}"
+        submitted = SPECULATION.format(tmp_path / "events")
+        program = started(tmp_path, cluster.master, logs, PYSPARK_SUBMIT_ARGS=submitted)
+        killed = kill_executors(tmp_path, cluster, program)
         require_the_order(tmp_path, program)
+    events = "".join(each.read_text() for each in (tmp_path / "events").rglob("*") if each.is_file())
+    lost, twice = events.count('"Event":"SparkListenerExecutorRemoved"'), events.count('"Speculative":true')
+    assert killed == 3
+    assert lost >= 3
+    assert twice > 0
+    print(f"{killed} executors and a worker killed, {twice} tasks run twice")  # noqa: T201 (`make soak` shows it)
 
 
 def test_spark_connect_reads_each_position_once(tmp_path: Path) -> None:
     write_logs(tmp_path / "logs", [packet(number, 100) for number in range(600)], max_segment=1 << 18)
     with connect_server(tmp_path) as address:
-        require_the_order(tmp_path, started(tmp_path, address))
+        require_the_order(tmp_path, started(tmp_path, address, str(tmp_path / "logs")))

@@ -1,6 +1,7 @@
 """The format in Spark: tables and streams, restarts and lost members, decoded values, and errors that stop a query."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 
 from ordercast.log.format import Packet
 from ordercast.pipeline import register
-from tests.pipeline.log_stream.member_logs import MEMBERS, in_log, packet, write_log, write_logs
+from tests.pipeline.log_stream.member_logs import MEMBERS, drop_below, in_log, packet, write_log, write_logs
 
 FORMAT = "ordercast-log"
 
@@ -60,7 +61,8 @@ def test_a_stream_goes_on_where_it_was_after_members_were_lost(spark: SparkSessi
     register(spark)
     progress = run_once(spark, Path(members), out, maxOffsetsPerTrigger=40)
     assert [each["numInputRows"] for each in progress if each["numInputRows"]] == [39, 21]
-    last = progress[-1]["sources"][0]
+    first, last = progress[0]["sources"][0], progress[-1]["sources"][0]
+    assert first["latestOffset"]["next"] - first["endOffset"]["next"] == 21  # its lag
     assert last["endOffset"]["next"] == last["latestOffset"]["next"] == 60
     (root / "A").rename(root / "gone")
     write_logs(root, [packet(number) for number in range(20, 40)], "B", "C")
@@ -81,21 +83,65 @@ def test_messages_are_decoded_and_what_does_not_decode_stops_the_query(spark: Sp
         table(spark, tmp_path / "A", **options).collect()
 
 
+def two_packets(root: Path) -> None:
+    write_logs(root, [packet(number) for number in range(2)])
+
+
+def of_another_group(root: Path) -> None:
+    two_packets(root)
+    write_log(root / "D", [packet(0)], group="bills")
+
+
+def in_another_order(root: Path) -> None:
+    two_packets(root)
+    write_logs(root, [packet(2), packet(3)], "A", "C")
+    write_log(root / "B", [packet(3), packet(2)])
+
+
+def without_their_beginning(root: Path) -> None:
+    write_logs(root, [packet(number) for number in range(20)], max_segment=300)
+    for name in MEMBERS:
+        drop_below(root / name, 30)
+
+
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("prepare", "options", "told"),
     [
-        ({"startingOffsets": 99}, "position 99 is beyond the end of the order, which is 6"),
-        ({"startingOffsets": 5, "endingOffsets": 2}, "startingOffsets is position 5, above endingOffsets, which is 2"),
-        ({"value": "json", "valueSchema": "id lng"}, "is to be followed or replaced by a type"),
-        ({"group": "bills"}, "is a log of the group 'orders', not of 'bills'"),
+        (two_packets, {"startingOffsets": 99}, "position 99 is beyond the end of the order, which is 6"),
+        (two_packets, {"startingOffsets": 5, "endingOffsets": 2}, "startingOffsets is position 5, above endingOffsets"),
+        (two_packets, {"value": "json", "valueSchema": "id lng"}, "is to be followed or replaced by a type"),
+        (two_packets, {"group": "bills"}, "is a log of the group 'orders', not of 'bills'"),
+        (Path.mkdir, {}, "is no log, and none of its folders is one; give the folder that a member writes"),
+        (of_another_group, {}, r"D \(.*\) is a log of the group 'bills', not of 'orders': list the logs of one group"),
+        (in_another_order, {}, "B has another order than A and C, below position 12; the query stops before it"),
+        (without_their_beginning, {"startingOffsets": 0}, "are not in any log any more: retention has dropped them"),
     ],
+    ids=["start", "end", "schema", "group", "no log", "mixed groups", "mixed orders", "dropped"],
 )
 def test_a_table_that_cannot_be_read_says_why(
-    spark: SparkSession, tmp_path: Path, options: dict[str, Any], told: str
+    spark: SparkSession, tmp_path: Path, prepare: Callable[[Path], None], options: dict[str, Any], told: str
 ) -> None:
-    write_logs(tmp_path, [packet(number) for number in range(2)])
+    prepare(tmp_path / "logs")
     with pytest.raises(PySparkException, match=told):
-        table(spark, tmp_path, **options).collect()
+        table(spark, tmp_path / "logs", **options).collect()
+
+
+@pytest.mark.soak
+def test_a_stream_stops_at_a_member_that_went_astray_and_goes_on_without_it(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Nothing is skipped, and nothing of what it says is written."""
+    root, out = tmp_path / "logs", tmp_path / "out"
+    two_packets(root)
+    run_once(spark, root, out)
+    write_logs(root, [packet(2), packet(3)], "A", "C")
+    write_log(root / "B", [packet(3), packet(2)])
+    with pytest.raises(PySparkException, match="B has another order than A and C, below position 12"):
+        run_once(spark, root, out)
+    assert len(rows_in(spark, out)) == 6
+    (root / "B").rename(tmp_path / "astray")
+    run_once(spark, root, out)
+    assert rows_in(spark, out) == in_log(root / "A")
 
 
 def test_a_column_that_messages_do_not_have(spark: SparkSession, tmp_path: Path) -> None:

@@ -2,22 +2,24 @@
 
 import random
 import shutil
+import ssl
 from pathlib import Path
 
 import msgspec
 import pytest
+from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
 
-from ordercast.log.disk import FolderDisk
-from ordercast.log.files import LogFiles, Options
 from ordercast.log.format import View
-from ordercast.log.retention import Retention
 from ordercast.model.errors import ConfigError, LogError
 from ordercast.pipeline.log_stream.member_log import OrderPlace
 from ordercast.pipeline.log_stream.planning import LogPlanner
 from ordercast.pipeline.log_stream.reading import OtherOrder, rows_of
-from tests.log.test_serve import served
+from ordercast.pipeline.log_stream.store_disk import StoreDisk
+from ordercast.trace import storage
+from tests.log.test_serve import self_signed, served
 from tests.pipeline.log_stream.member_logs import (
     MEMBERS,
+    drop_below,
     in_log,
     options,
     packet,
@@ -141,7 +143,43 @@ def test_a_server_asks_for_its_token(tmp_path: Path, monkeypatch: pytest.MonkeyP
             planner(where, tokenFile=tmp_path / "none").boundary("latest")
 
 
-def test_a_copy_in_a_store_is_read(tmp_path: Path) -> None:
+def test_a_log_that_is_served_by_https(tmp_path: Path) -> None:
+    """Whoever reads must know the authority of the certificate."""
+    write_log(tmp_path / "A", PACKETS)
+    pem = self_signed(tmp_path / "certificate")
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(pem)
+    with served(tmp_path / "A", tls=tls) as server:
+        where = f"https://localhost:{server.port}"
+        with pytest.raises(LogError, match="certificate verify failed"):
+            planner(where, memberTimeout=0.01).boundary("latest")
+        plan = planner(where, caFile=pem)
+        assert read_parts(plan.parts(*everything(plan))) == in_log(tmp_path / "A")
+
+
+def test_a_copy_in_a_store_is_read_and_is_one_of_a_majority(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = SubTreeFileSystem(str(tmp_path / "store"), LocalFileSystem())
+    monkeypatch.setattr(storage, "_filesystem", lambda *_: (store, False))
+    write_logs(tmp_path / "store" / "bucket" / "orders", PACKETS)
+    write_logs(tmp_path, PACKETS, "A", "B")
+    plan = planner("s3://bucket/orders/C")
+    assert read_parts(plan.parts(*everything(plan))) == in_log(tmp_path / "A")
+    plan = planner(f"s3://bucket/orders/C,{tmp_path / 'A'},{tmp_path / 'B'}")
+    parts = plan.parts(*everything(plan))
+    shutil.rmtree(tmp_path / "A")
+    shutil.rmtree(tmp_path / "B")
+    assert len(read_parts(parts)) == 120
+    with pytest.raises(LogError, match="s3://bucket/none: there is no log"):
+        planner("s3://bucket/none").boundary("latest")
+    with pytest.raises(ConfigError, match="names no bucket or host"):
+        planner("s3:///orders").boundary("latest")
+    disk = StoreDisk("s3://bucket/orders/C")
+    for call in (disk.create, disk.sync, disk.open("end").write):
+        with pytest.raises(OSError, match="can only be read"):
+            call(0, ())
+
+
+def test_a_url_of_a_folder_is_the_folder(tmp_path: Path) -> None:
     write_log(tmp_path / "A", PACKETS)
     plan = planner(f"file://{tmp_path / 'A'}")
     assert read_parts(plan.parts(*everything(plan))) == in_log(tmp_path / "A")
@@ -198,14 +236,6 @@ def test_a_position_beyond_the_end_is_refused(tmp_path: Path) -> None:
     assert middle == OrderPlace(61, b"")
     plan = planner(tmp_path)
     assert read_parts(plan.parts(middle, plan.boundary(100))) == in_log(tmp_path / "A")[61:100]
-
-
-def drop_below(folder: Path, position: int) -> None:
-    disk = FolderDisk(folder, write=True)
-    log = LogFiles(disk, "orders", Options(max_segment=2000, retention=Retention(needs_snapshot=False)))
-    log.drop_below(position)
-    log.close()
-    disk.close()
 
 
 def test_what_retention_has_dropped_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

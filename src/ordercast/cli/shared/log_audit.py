@@ -17,7 +17,7 @@ from ordercast.trace.small_files import write_atomically
 
 if TYPE_CHECKING:
     from ordercast.pipeline.log_stream.audit_logs import LogAudit
-    from ordercast.pipeline.log_stream.comparison import Disagreement
+    from ordercast.pipeline.log_stream.comparison import Disagreement, LeftBehind
 
 
 def are_logs(folders: list[Path]) -> bool:
@@ -35,7 +35,9 @@ def follow_logs(places: str, until_idle: float | None, metrics: str | None, json
         from ordercast.pipeline.log_stream.options import options_of
     audit, stop = LogAudit(options_of({"members": places})), Event()
     with _stopping(stop), _served(metrics, audit):
-        found = run_audit(audit, until_idle=until_idle, stop=stop, stays=metrics is not None, tell=_tell)
+        found = run_audit(
+            audit, until_idle=until_idle, stop=stop, stays=metrics is not None, tell=_tell, note=_left_behind
+        )
     if json is not None:
         _write(json, audit)
     if not found:
@@ -73,6 +75,13 @@ def _served(metrics: str | None, audit: "LogAudit") -> Iterator[None]:
 
 def _tell(found: "Disagreement") -> None:
     typer.echo(f"{found.kind}: {found.sentence}")
+
+
+def _left_behind(found: "LeftBehind") -> None:
+    _note(
+        f"the group went on to view {found.view} without {found.member}, and without what it has from position "
+        f"{found.position} on: that is dropped when {found.member} comes back, and is no disagreement"
+    )
 
 
 def _note(sentence: str) -> None:

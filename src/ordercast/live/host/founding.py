@@ -77,7 +77,7 @@ class Founding:
         if members == self.members:
             return
         owner, addresses = self._owner, [address for _, address in members]
-        self.members, is_open = members, owner.opened.done()
+        is_open = owner.opened.done()
         self._logs.membership.info("members have other addresses now: %s", ", ".join(map(str, addresses)))
         owner.addresses.moved(addresses, is_open=is_open)
         self.founders.know(list(map(str, addresses)))
@@ -85,6 +85,7 @@ class Founding:
             owner.transport.moved(addresses)
             if self.running is not None:
                 self.running.know([str(address) for name, address in members if name != owner.name])
+        self.members = members  # last: what could not be taken is told again
 
     def _not_settled(self) -> None:
         """A member of the group has answered that it is blocked, and did so until now."""

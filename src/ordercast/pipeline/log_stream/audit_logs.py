@@ -7,12 +7,14 @@ from threading import Event
 import msgspec
 
 from ordercast.model.errors import ConfigError, LogDamaged, LogError, OrdercastError, reason_of
-from ordercast.pipeline.log_stream.comparison import Comparison, Disagreement
+from ordercast.pipeline.log_stream.comparison import Comparison, Disagreement, LeftBehind, Suspected
 from ordercast.pipeline.log_stream.follow_log import Gap, LoggedView, LogTail
 from ordercast.pipeline.log_stream.options import LogOptions
 from ordercast.pipeline.log_stream.places import LogPlace, ReadableDisk, access_of, open_disk, places_of
 
 _POLL = 0.25  # seconds
+GRACE = 1.0
+"""Seconds in which a view of others that explains a difference must have come: it is on their disks in some ms."""
 
 
 class AuditedMember(msgspec.Struct):
@@ -22,6 +24,13 @@ class AuditedMember(msgspec.Struct):
     """Messages below it were read and verified."""
     why_away: str | None = None
     """It cannot be read now."""
+    left_behind_from: int | None = None
+    """What it has from this position on the group went on without: it is dropped when the member comes back."""
+
+    @property
+    def left_behind(self) -> int:
+        """So many messages."""
+        return max(0, self.position - self.left_behind_from) if self.left_behind_from is not None else 0
 
 
 class LogAudit:
@@ -31,6 +40,7 @@ class LogAudit:
         self._options = options
         self._tails: dict[LogPlace, tuple[LogTail, ReadableDisk]] = {}
         self._comparison = Comparison()
+        self._since: dict[Suspected, float] = {}
         self._group = options.group or ""
         self.members: dict[str, AuditedMember] = {}
         self.found: list[Disagreement] = []
@@ -44,6 +54,11 @@ class LogAudit:
     def group(self) -> str:
         """The name of the group."""
         return self._group
+
+    @property
+    def left_behind(self) -> tuple[LeftBehind, ...]:
+        """Members that have messages at their ends that are not of the order; that is no disagreement."""
+        return tuple(self._comparison.left_behind.values())
 
     def step(self) -> bool:
         """Reads what is new; whether there was something."""
@@ -64,7 +79,23 @@ class LogAudit:
                 member.why_away = reason_of(error)
                 self._forget(place)
             moved = moved or member.position != before
+        self._judge()
+        for name, member in self.members.items():
+            left = self._comparison.left_behind.get(name)
+            member.left_behind_from = left.position if left is not None else None
         return moved
+
+    def conclude(self) -> None:
+        """Nothing more is read: what is suspected is found."""
+        self._judge(final=True)
+
+    def _judge(self, *, final: bool = False) -> None:
+        """Tells of what has been suspected for too long."""
+        now = time.monotonic()
+        suspected = tuple(self._comparison.suspected.values())
+        self._since = {each: self._since.get(each, now) for each in suspected}
+        for each in suspected:
+            self._add(self._comparison.judge(each, final=final or now - self._since[each] > GRACE))
 
     def _read(self, place: LogPlace, member: AuditedMember) -> None:
         if place not in self._tails:
@@ -109,25 +140,31 @@ def run_audit(
     stop: Event | None = None,
     stays: bool = False,
     tell: Callable[[Disagreement], None] | None = None,
+    note: Callable[[LeftBehind], None] | None = None,
 ) -> list[Disagreement]:
     """Follows the logs until two disagree, until `stop` is set, or until nothing was new for `until_idle` seconds.
 
     `stays`: goes on until `stop` is set, so that whoever scrapes its metrics sees what was found. `tell`: is called
-    with each disagreement at once. Raises `LogError` if no log can be read; one of several counts as away.
+    with each disagreement at once; `note`: with each member that has what the group went on without. Raises `LogError`
+    if no log can be read; one of several counts as away.
     """
-    stopped, told, busy = stop or Event(), 0, time.monotonic()
-    while not stopped.is_set():
+    stopped, told, busy, noted = stop or Event(), 0, time.monotonic(), set[LeftBehind]()
+    ended = False
+    while not ended:
         if not audit.found and audit.step():
             busy = time.monotonic()
+        ended = stopped.is_set() or (until_idle is not None and time.monotonic() - busy > until_idle)
+        if ended and not audit.found:
+            audit.conclude()
         for each in audit.found[told:]:
             if tell is not None:
                 tell(each)
         told = len(audit.found)
-        if told and not stays:
-            break
-        if until_idle is not None and time.monotonic() - busy > until_idle:
-            break
-        stopped.wait(_POLL)
+        for left in set(audit.left_behind) - noted:
+            if note is not None:
+                note(left)
+        noted |= set(audit.left_behind)
+        ended = ended or (bool(told) and not stays) or stopped.wait(_POLL)
     if not audit.found and all(each.why_away is not None for each in audit.members.values()):
         why = "; ".join(f"{name}: {each.why_away}" for name, each in audit.members.items())
         raise LogError(f"no log could be read: {why}")

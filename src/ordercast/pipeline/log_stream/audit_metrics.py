@@ -41,6 +41,14 @@ def exposition(audit: LogAudit) -> str:
         f"ordercast_audit_readable{{group={group},member={_quoted(name)}}} {int(each.why_away is None)}"
         for name, each in members
     ]
+    lines += [
+        "# HELP ordercast_audit_left_behind_messages Messages at the end of a log that the group went on without.",
+        "# TYPE ordercast_audit_left_behind_messages gauge",
+    ]
+    lines += [
+        f"ordercast_audit_left_behind_messages{{group={group},member={_quoted(name)}}} {each.left_behind}"
+        for name, each in members
+    ]
     return "\n".join(lines) + "\n"
 
 

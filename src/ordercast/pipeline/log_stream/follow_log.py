@@ -10,7 +10,7 @@ from ordercast.log.manifest import read_manifest
 from ordercast.log.published_end import read_published_end
 from ordercast.log.reader import durable_limit
 from ordercast.log.segments import Segment, counting_names, read_segment, segment_names
-from ordercast.model.errors import LogError
+from ordercast.model.errors import LogDamaged, LogError
 from ordercast.pipeline.log_stream.member_log import FramePoint, OrderPlace
 from ordercast.pipeline.log_stream.reading import frames_of
 
@@ -39,6 +39,21 @@ class LogTail:
 
     def news(self) -> Iterator[OrderPlace | LoggedView | Gap]:
         """All that has come since the last call; after a `LogError` or an `OSError` a new object begins anew."""
+        self._require_not_written_anew()
+        try:
+            yield from self._news()
+        except LogDamaged:
+            self._require_not_written_anew()  # since then
+            raise
+
+    def _require_not_written_anew(self) -> None:
+        """A member that came back drops what the group went on without: its segment then has another salt."""
+        if self._segment is not None:
+            now = read_segment(self._disk, self._segment.name)
+            if now.header.salt != self._segment.header.salt:
+                raise LogError(f"its end was written anew, from position {now.first} on")
+
+    def _news(self) -> Iterator[OrderPlace | LoggedView | Gap]:
         published = read_published_end(self._disk)
         manifest = read_manifest(self._disk)
         names = counting_names(segment_names(self._disk.names()), manifest.start)

@@ -1,11 +1,13 @@
-"""A copy of a log in an object store, or wherever `pyarrow.fs` reads, as a disk that can be read."""
+"""A copy of a log in an object store, or on another storage with a URL, as a disk that can be read.
+
+A store's listing is that of now, and an object is put whole: so a segment is there or it is not.
+"""
 
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from pyarrow import fs
-
 from ordercast.model.errors import ConfigError
+from ordercast.trace.storage import RemotePath, location
 
 
 def _refuse(*_: object) -> NoReturn:
@@ -13,14 +15,14 @@ def _refuse(*_: object) -> NoReturn:
 
 
 class StoreDisk:
-    """A folder of an object store, such as `s3://bucket/orders/A`."""
+    """A folder of an object store, such as `s3://bucket/orders/A`; its errors are `OSError`."""
 
     def __init__(self, address: str) -> None:
         """Raises `ConfigError` if there is no such store."""
-        try:
-            self._store, self._folder = fs.FileSystem.from_uri(address)
-        except Exception as error:
-            raise ConfigError(f"{address!r} is no place of a log: {error}") from error
+        folder = location(address)
+        if not isinstance(folder, RemotePath):
+            raise ConfigError(f"{address!r} is no URL of a storage")
+        self._folder = folder
         self.address = address
 
     def __repr__(self) -> str:
@@ -28,18 +30,15 @@ class StoreDisk:
 
     def names(self) -> list[str]:
         """The names of all files."""
-        return [each.base_name for each in self._store.get_file_info(fs.FileSelector(self._folder))]
+        return [inside.name for inside, _ in self._folder.files(recursive=False)]
 
     def size(self, name: str) -> int:
         """The size of a file."""
-        found = self._store.get_file_info(f"{self._folder}/{name}")
-        if found.type != fs.FileType.File:
-            raise FileNotFoundError(2, f"there is no {name} in {self.address}")
-        return int(found.size)
+        return (self._folder / name).size()
 
     def open(self, name: str) -> "_StoredFile":
         """A file that is there."""
-        return _StoredFile(self._store.open_input_file(f"{self._folder}/{name}"))
+        return _StoredFile((self._folder / name).open())
 
     def close(self) -> None:
         """Nothing is open."""
@@ -49,10 +48,10 @@ class StoreDisk:
 
 class _StoredFile:
     def __init__(self, file: Any) -> None:
-        self._file = file
+        self._file, self._size = file, int(file.size())
 
     def read(self, start: int, size: int) -> bytes:
-        return bytes(self._file.read_at(max(0, min(size, self._file.size() - start)), start))
+        return bytes(self._file.read_at(max(0, min(size, self._size - start)), start))
 
     def write(self, start: int, parts: Sequence[bytes | memoryview]) -> int:
         _refuse(start, parts)
