@@ -91,7 +91,7 @@ def _with_views(run: LongRun, verdict: Verdict) -> Verdict:
 def _audited(run: LongRun, note: Note) -> Verdict:
     by_position = run.service is Service.PRIORITY_TOTAL
     closed = no_cycle in PROMISES[run.service] and not by_position
-    points = cut_points(run.index, max(1, run.rows // ROWS_OF_A_PARTITION), run.read, closed=closed)
+    points = cut_points(run.index, max(1, run.rows // ROWS_OF_A_PARTITION), run.close_cuts if closed else None)
     partitions = PartitionResults(run, points, closed=closed)
     while (overlap := partitions.audit()) is not None and partitions.all_passed():
         if not partitions.merge(overlap):
