@@ -12,6 +12,7 @@ from ordercast.model.errors import TraceError
 from ordercast.pipeline import audit, audit_tables
 from ordercast.pipeline.audit import plan
 from ordercast.pipeline.audit import spark as on_spark
+from ordercast.pipeline.audit.partitioned import audit as partitioned_audit
 from ordercast.pipeline.audit.spark import audit_on_spark
 from ordercast.pipeline.schema import spark_schema
 from ordercast.trace.arrow_schema import EVENTS, RUNS
@@ -94,16 +95,16 @@ def test_damage_that_only_a_worker_meets_is_told_as_well(
 ) -> None:
     folder = write(tmp_path, {"r": some_run()}, rows_in_a_group=100)
     scratch(folder)
-    monkeypatch.setattr(on_spark, "PARTITIONED_ABOVE", 0 if partitioned else 10**9)
+    monkeypatch.setattr(partitioned_audit, "PARTITIONED_ABOVE", 0 if partitioned else 10**9)
     assert "events/part-0.parquet" in refusal(lambda folders: audit_on_spark(spark, folders), folder)
 
 
 def test_spark_tells_it_too(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its tasks ask where they run; so a run that says to have more events than there are shows it."""
     folder = write(tmp_path, {"r": long_enough("on Spark")})
-    monkeypatch.setattr(on_spark, "PARTITIONED_ABOVE", 10**15)
+    monkeypatch.setattr(partitioned_audit, "PARTITIONED_ABOVE", 10**15)
 
-    def inflated(folders: list[Path]) -> list[plan.AuditTask]:
+    def inflated(folders: plan.TraceFiles) -> list[plan.AuditTask]:
         return [plan.AuditTask(one.row, one.locations, 10**12) for one in plan.audit_tasks(folders)]
 
     monkeypatch.setattr(on_spark, "audit_tasks", inflated)

@@ -44,12 +44,19 @@ from ordercast.trace.schema import ABORTED, RUN
 
 PARTITIONED_ABOVE = 3_000_000
 """Runs with more events are audited in partitions."""
+PARTITIONED_ABOVE_FILES = 256
+"""Runs in more files, too: to open them takes longer than to read them."""
 ROWS_OF_A_PARTITION = 600_000
 """About how many events a partition has."""
 _MOST_SEARCHED = 6  # groups of partitions that do not pass
 
 Note = Callable[[str], None]
 """Called with a sentence where a run is audited in an unusual way."""
+
+
+def is_long(task: AuditTask) -> bool:
+    """Whether a run is audited in partitions, as far as that can be."""
+    return task.rows > PARTITIONED_ABOVE or len(task.locations) > PARTITIONED_ABOVE_FILES
 
 
 def audit_partitioned(task: AuditTask, service: Service, run_tasks: RunTasks, note: Note) -> Verdict | None:

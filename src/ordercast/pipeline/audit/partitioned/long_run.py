@@ -1,6 +1,6 @@
 """A long run: the index of its row groups, and the tasks that read parts of it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 import numpy as np
@@ -32,8 +32,10 @@ from ordercast.pipeline.audit.partitioned.tasks import RunTasks, TaskKind
 from ordercast.pipeline.audit.plan import AuditTask
 from ordercast.trace.schema import COMPLETE, NODES, RUN
 
-GROUPS_OF_AN_INDEX_TASK = 24
-"""Row groups that one task summarises."""
+ROWS_OF_AN_INDEX_TASK = 1_200_000
+"""About how many rows one task summarises,"""
+GROUPS_OF_AN_INDEX_TASK = 128
+"""but no more row groups."""
 
 
 class NotPartitionableError(Exception):
@@ -90,8 +92,8 @@ class LongRun:
             for location in task.locations
             for group in location.groups
         ]
-        starts = range(0, len(files), GROUPS_OF_AN_INDEX_TASK)
-        tasks = [IndexTask(nodes, start, tuple(files[start : start + GROUPS_OF_AN_INDEX_TASK])) for start in starts]
+        rows = [rows for location in task.locations for rows in location.rows]
+        tasks = [IndexTask(nodes, start, tuple(files[start:end])) for start, end in _index_tasks(rows)]
         found: list[RowGroupSummary] = []
         for answer in run_tasks(TaskKind.INDEX, [msgspec.msgpack.encode(one) for one in tasks]):
             found += msgspec.msgpack.decode(answer, type=list[RowGroupSummary])
@@ -196,6 +198,18 @@ class LongRun:
         if promise in LEVEL_SOUNDNESS or promise is acknowledged_stays:
             return self.levels
         return promise is not kept or bool(self.row.get(COMPLETE, True))
+
+
+def _index_tasks(rows: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Divides row groups of so many rows into tasks."""
+    start = size = 0
+    for number, more in enumerate(rows):
+        if number > start and (size + more > ROWS_OF_AN_INDEX_TASK or number - start == GROUPS_OF_AN_INDEX_TASK):
+            yield start, number
+            start, size = number, 0
+        size += more
+    if rows:
+        yield start, len(rows)
 
 
 def _in_order(steps: Sequence[Ranges]) -> bool:
