@@ -7,7 +7,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from ordercast.pipeline import Engine, audit, open_trace
-from ordercast.pipeline.audit.partitioned import audit as partitioned_audit
 from ordercast.pipeline.audit.partitioned import long_run
 from ordercast.pipeline.audit.partitioned.audit import is_long
 from ordercast.pipeline.audit.plan import AuditTask, EventLocation, Size, audit_tasks, in_batches
@@ -50,7 +49,7 @@ def test_tasks_are_cut_by_rows_bytes_and_files(most: Size, expected: list[tuple[
     assert numbers_in(tasks, most) == expected
 
 
-def test_a_run_in_many_files_is_audited_in_partitions(tmp_path: Path) -> None:
+def test_a_run_in_many_files_is_audited_in_partitions() -> None:
     assert not is_long(task(*map(str, range(256))))
     assert is_long(task(*map(str, range(257))))
 
@@ -72,8 +71,7 @@ def test_the_row_groups_of_an_index_task_are_cut_by_rows(monkeypatch: pytest.Mon
     assert list(long_run._index_tasks([])) == []
 
 
-@pytest.mark.parametrize("partitioned", [False, True])
-def test_planning_opens_each_file_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, partitioned: bool) -> None:
+def test_planning_opens_each_file_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = write(tmp_path, random_runs("opened", 12), runs_in_a_file=3)
     opened: list[str] = []
     parquet_file = pq.ParquetFile
@@ -83,8 +81,6 @@ def test_planning_opens_each_file_once(tmp_path: Path, monkeypatch: pytest.Monke
         return parquet_file(source, *about, **more)
 
     monkeypatch.setattr(pq, "ParquetFile", counting)
-    if partitioned:
-        monkeypatch.setattr(partitioned_audit, "PARTITIONED_ABOVE", 0)
     trace = open_trace([folder])
     tasks = audit_tasks(trace)
     assert len(tasks) == 12
