@@ -19,7 +19,7 @@ from ordercast.model.errors import TraceError
 from ordercast.model.progress import Progress
 from ordercast.model.services import Service
 from ordercast.pipeline.audit.memory import CHECKED_FROM
-from ordercast.pipeline.audit.partitioned.audit import Note, audit_partitioned, is_long
+from ordercast.pipeline.audit.partitioned.audit import Note, Sort, audit_partitioned, is_long
 from ordercast.pipeline.audit.partitioned.tasks import RunTasks, TaskKind, run_task
 from ordercast.pipeline.audit.plan import (
     AuditTask,
@@ -32,6 +32,7 @@ from ordercast.pipeline.audit.plan import (
     read_with_details,
 )
 from ordercast.pipeline.audit.run import audit_run
+from ordercast.pipeline.audit.sorted_copy import sorted_copies
 from ordercast.pipeline.audit.verdict_table import VERDICTS, row_of_error, rows_of, verdict_of
 from ordercast.pipeline.jobs import collected, one_task_per_row, tasks_at_once
 from ordercast.pipeline.progress import watched_tasks
@@ -62,7 +63,9 @@ def audit_on_spark(
     Raises `TraceError` if a folder holds no complete trace, and `PipelineError` if Spark fails.
     """
     try:
-        return _audited(spark, audit_tasks(open_trace(folders).absolute()), service, note, progress)
+        trace = open_trace(folders).absolute()
+        with sorted_copies(spark, trace.folders[0]) as sort:
+            return _audited(spark, audit_tasks(trace), service, note, progress, sort)
     except TraceError as error:
         if _NOT_FOUND in str(error):  # it was found here, where the tasks were planned
             raise TraceError(f"{error}; the machines of a cluster must see it at this path") from error
@@ -75,11 +78,12 @@ def _audited(
     service: Service | None,
     note: Note | None,
     progress: Progress | None,
+    sort: Sort,
 ) -> Verdict:
     tasks = dict(enumerate(planned))
     incomplete = incomplete_records(task.row for task in tasks.values())
     rows: list[dict[str, Any]] = []
-    for number, verdict in _of_long_runs(spark, tasks, service, note or (lambda _: None), progress):
+    for number, verdict in _of_long_runs(spark, tasks, service, note or (lambda _: None), progress, sort):
         rows += rows_of(number, tasks.pop(number).row[RUN], verdict)
     sharing = min(tasks_at_once(spark), sum(task.rows >= CHECKED_FROM for task in tasks.values()))
     batches = in_batches(tasks, _OF_A_TASK)
@@ -101,13 +105,14 @@ def _of_long_runs(
     service: Service | None,
     note: Note,
     progress: Progress | None,
+    sort: Sort,
 ) -> list[tuple[int, Verdict]]:
     """The verdicts on long runs that could be audited in partitions; some of them are audited side by side."""
     run_tasks = _runner(spark, progress)
 
     def audited(number: int) -> Verdict | None:
         task = tasks[number]
-        return audit_partitioned(task, service or service_of(task.row), run_tasks, note)
+        return audit_partitioned(task, service or service_of(task.row), run_tasks, note, sort)
 
     long = [number for number, task in tasks.items() if is_long(task)]
     pool = ThreadPoolExecutor(_LONG_RUNS_AT_ONCE)

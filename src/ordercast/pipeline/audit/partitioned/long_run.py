@@ -42,6 +42,10 @@ class NotPartitionableError(Exception):
     """A run cannot be audited in partitions; the message says why."""
 
 
+class UnsortedError(NotPartitionableError):
+    """The events of a node are not in the order of its steps in the files."""
+
+
 class LongRun:
     """A run, and the summaries of its row groups, which are in the order of time."""
 
@@ -101,7 +105,7 @@ class LongRun:
         if any(one.unknown_nodes for one in found):
             raise NotPartitionableError("it names nodes that are not in the group")
         if not all(one.in_order for one in found) or not _in_order([one.steps for one in found]):
-            raise NotPartitionableError("the events of a node are not in the order of its steps in the files")
+            raise UnsortedError("the events of a node are not in the order of its steps in the files")
         return cls(task, service, run_tasks, found, [files[one.number] for one in found])
 
     def close_cuts(self, cuts: Sequence[tuple[Numbers, Sequence[int]]]) -> list[Numbers]:
