@@ -60,7 +60,8 @@ def audit_once(trace: Path, master: str) -> None:
     with tempfile.TemporaryDirectory() as logs:
         builder = SparkSession.builder.master(master).config("spark.ui.enabled", "false")
         builder = builder.config("spark.eventLog.enabled", "true").config("spark.eventLog.dir", f"file://{logs}")
-        builder = builder.config("spark.eventLog.rolling.enabled", "false").config("spark.driver.memory", "1g")
+        builder = builder.config("spark.eventLog.rolling.enabled", "false").config("spark.eventLog.compress", "false")
+        builder = builder.config("spark.driver.memory", "1g").config("spark.ui.showConsoleProgress", "false")
         spark = builder.getOrCreate()
         spark.sparkContext.setLogLevel("OFF")
         before = sum(cpu_of(os.getpid()).values())

@@ -177,7 +177,8 @@ def _runs_in(parquet: pq.ParquetFile, group: int) -> tuple[str, ...]:
             if lowest == highest and isinstance(lowest, str):
                 return (lowest,)
     runs = parquet.read_row_group(group, columns=[RUN]).column(RUN).unique()
-    return tuple(sorted(runs.cast(pa.string()).drop_null().to_pylist()))
+    found: list[str] = runs.cast(pa.string()).drop_null().to_pylist()
+    return tuple(sorted(found))
 
 
 def _open(

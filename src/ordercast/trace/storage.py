@@ -13,7 +13,7 @@ name that readers ignore, and renamed. Nothing is locked there.
 import os
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -23,7 +23,8 @@ from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 from uuid import uuid4
 
-from ordercast.model.errors import ConfigError
+from ordercast.model.errors import ConfigError, TraceError
+from ordercast.trace.small_files import write_atomically
 
 _URL = re.compile(r"([a-z][a-z0-9+.-]+):/")
 _UNFINISHED = ".unfinished"
@@ -76,10 +77,10 @@ class RemotePath:
         """The files below it, each with its path from here."""
         from pyarrow.fs import FileSelector  # noqa: PLC0415 - only where there is a URL
 
-        filesystem, path = self._opened()
-        for info in filesystem.get_file_info(FileSelector(path, recursive=recursive, allow_not_found=True)):
+        _, below = self._opened()
+        for info in self._asked(lambda path: FileSelector(path, recursive=recursive, allow_not_found=True)):
             if info.is_file:
-                inside = PurePosixPath(info.path).relative_to(path)
+                inside = PurePosixPath(info.path).relative_to(below)
                 yield inside, self / inside
 
     def open(self) -> Any:
@@ -153,8 +154,16 @@ class RemotePath:
         return int(self._info().mtime_ns or 0)
 
     def _info(self) -> Any:
+        return self._asked(lambda path: path)
+
+    def _asked(self, what: Callable[[str], Any]) -> Any:
+        """What the storage says about a path, or all that is selected by it."""
         filesystem, path = self._opened()
-        return filesystem.get_file_info(path)
+        try:
+            return filesystem.get_file_info(what(path))
+        except OSError as error:
+            why = " ".join(str(error).split())
+            raise TraceError(f"cannot reach {self}: {why}; check the URL, the network and the credentials") from error
 
     def _opened(self) -> tuple[Any, str]:
         bucket, _, _ = self.path.partition("/")
@@ -193,6 +202,22 @@ def files_below(folder: Location, suffix: str) -> list[PurePosixPath]:
         return sorted(inside for inside, _ in folder.files(recursive=True) if inside.name.endswith(suffix))
     found = (path.relative_to(folder) for path in folder.rglob(f"*{suffix}") if path.is_file())
     return sorted(PurePosixPath(path.as_posix()) for path in found)
+
+
+def is_empty(folder: Location) -> bool:
+    """Whether there is nothing in a folder, or no such folder."""
+    if isinstance(folder, RemotePath):
+        return next(iter(folder.files(recursive=True)), None) is None
+    return not folder.is_dir() or next(folder.iterdir(), None) is None
+
+
+def write_whole(path: Location, content: bytes) -> None:
+    """Writes a small file completely or not at all."""
+    if isinstance(path, RemotePath):
+        path.write_bytes(content)
+    else:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, content)
 
 
 def names_in(folder: Location) -> set[str]:

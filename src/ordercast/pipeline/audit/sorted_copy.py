@@ -2,8 +2,8 @@
 
 An audit in partitions needs each node's events in the order of its steps, as our own writer leaves them. Tables of
 other programs, and traces that were shuffled, are sorted first: tasks read the row groups, Spark sorts the rows by
-time, node and step in as many partitions as it takes, and tasks write them, through Arrow, wherever the trace may be. The
-copy is in a folder of the trace that readers ignore, or where the setting `spark.ordercast.scratch` says, and is
+time, node and step in as many partitions as it takes, and tasks write them, through Arrow, wherever the trace may be.
+The copy is in a folder of the trace that readers ignore, or where the setting `spark.ordercast.scratch` says, and is
 removed after the audit.
 """
 
@@ -103,9 +103,12 @@ def _writing(folder: Location) -> Callable[[Iterator[pa.RecordBatch]], Iterator[
         context = TaskContext.get()
         number = context.partitionId() if context is not None else 0
         path = folder / EVENTS_FOLDER / f"part-{number:06}{SUFFIX}"
+        rows: list[int] = []
         try:
             with whole_file(path, EVENTS) as file:
-                rows = [group.num_rows for group in _groups(batches) if file.write(group) is None]
+                for group in _groups(batches):
+                    file.write(group)
+                    rows.append(group.num_rows)
         except WRITE_ERRORS as error:
             raise cannot_write(f"the sorted copy {path} (whose place is set by {SCRATCH})", error) from error
         yield pa.RecordBatch.from_pylist([{"path": str(path), "rows": rows}], schema=_WRITTEN)

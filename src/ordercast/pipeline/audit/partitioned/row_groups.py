@@ -86,8 +86,7 @@ def ranges_of(
     order = np.argsort(cell.astype(np.int16) if cells < 2**15 else cell, kind="stable")
     of_value, values = cell[order], values[order]
     starts = np.flatnonzero(np.concatenate(([True], of_value[1:] != of_value[:-1])))
-    lowest: Numbers = np.minimum.reduceat(values, starts)
-    highest: Numbers = np.maximum.reduceat(values, starts)
+    lowest, highest = (which.reduceat(values, starts).astype(np.int64) for which in (np.minimum, np.maximum))
     return of_value[starts].astype(np.int32), lowest, highest
 
 
