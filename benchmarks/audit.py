@@ -113,7 +113,7 @@ def measure(name: str, command: list[str]) -> None:
     start = time.perf_counter()
     here = {"PYTHONPATH": str(Path(__file__).parent)}
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, **here})  # noqa: S603
-    tree = _Tree(process.pid)
+    tree = Tree(process.pid)
     said, _ = process.communicate()
     wall = time.perf_counter() - start
     tree.end()
@@ -121,7 +121,7 @@ def measure(name: str, command: list[str]) -> None:
     print(f"  {name:<12}{used}   {said.strip() if process.returncode == 0 else 'FAILED'}")
 
 
-class _Tree:
+class Tree:
     """Watches a process and its descendants: CPU that they used, and the most memory that they had at one time."""
 
     def __init__(self, root: int) -> None:
@@ -133,11 +133,13 @@ class _Tree:
         self._thread.start()
 
     def end(self) -> None:
+        """The process has ended."""
         self._over.set()
         self._thread.join()
 
     @property
     def cpu(self) -> float:
+        """Seconds, of all of them."""
         return sum(self._used.values())
 
     def _watch(self) -> None:

@@ -11,7 +11,8 @@ import pyarrow.parquet as pq
 from ordercast.trace.arrow_schema import EVENTS, RUNS
 
 _ROWS = 50_000  # of a row group
-_BLOCK = 40_000  # messages that are made at once
+_DELIVERIES = 320_000  # that are made at once
+_LONGEST = 2_000  # delay, in messages
 _BETWEEN = 10  # nanoseconds between sends
 
 
@@ -43,10 +44,14 @@ class _Messages:
         for node in range(nodes):
             (mine,) = np.nonzero(self.source == node)
             self.seq[mine] = np.arange(mine.size)
-        masks = chance.integers(1, 2**nodes, self.count) if selective else np.full(self.count, 2**nodes - 1)
-        self.to = (masks[:, None] >> np.arange(nodes) & 1).astype(np.bool_)
+        if selective:
+            self.to = (chance.integers(1, 2**nodes, self.count)[:, None] >> np.arange(nodes) & 1).astype(np.bool_)
+        else:
+            self.to = np.ones((self.count, nodes), np.bool_)
         # By node and source: how much later messages arrive than others do.
-        self.delay = chance.integers(1, 2_000, (nodes, nodes)) if shape.partial else np.ones((nodes, nodes), np.int64)
+        self.delay = (
+            chance.integers(1, _LONGEST, (nodes, nodes)) if shape.partial else np.ones((nodes, nodes), np.int64)
+        )
 
 
 def write_run(folder: Path, shape: Shape, run: str = "long") -> Path:
@@ -65,9 +70,10 @@ def write_run(folder: Path, shape: Shape, run: str = "long") -> Path:
         column_encoding=dict.fromkeys(rising, "DELTA_BINARY_PACKED"),
     ) as writer:
         steps = np.zeros(shape.nodes, np.int64)
+        at_once = max(_DELIVERIES // shape.nodes, _LONGEST if shape.partial else 1)
         left = pa.Table.from_batches([], EVENTS)
-        for start in range(0, messages.count + int(lags.max()) + 2 * _BLOCK, _BLOCK):
-            left = pa.concat_tables([left, _block(run, messages, shape, lags, start, steps)])
+        for start in range(0, messages.count + int(lags.max()) + 2 * at_once, at_once):
+            left = pa.concat_tables([left, _block(run, messages, shape, lags, (start, start + at_once), steps)])
             whole = left.num_rows // _ROWS * _ROWS
             writer.write_table(left.slice(0, whole), row_group_size=_ROWS)
             left = left.slice(whole)
@@ -78,18 +84,25 @@ def write_run(folder: Path, shape: Shape, run: str = "long") -> Path:
 
 
 def _block(
-    run: str, messages: _Messages, shape: Shape, lags: npt.NDArray[np.int64], start: int, steps: npt.NDArray[np.int64]
+    run: str,
+    messages: _Messages,
+    shape: Shape,
+    lags: npt.NDArray[np.int64],
+    between: tuple[int, int],
+    steps: npt.NDArray[np.int64],
 ) -> pa.Table:
     """The events between two instants: the sends of a block, and what nodes are given, which may be of earlier ones."""
-    sent = np.arange(start, min(start + _BLOCK, messages.count))
+    start, end = between
+    block = end - start
+    sent = np.arange(start, min(end, messages.count))
     node, message, time = [messages.source[sent]], [sent], [sent * _BETWEEN]
     for at in range(shape.nodes):
         # Whatever arrives in this block was sent in it, or at most one block (the longest delay) before it.
         first = start - int(lags[at])
-        near = np.arange(max(0, first - _BLOCK), max(0, min(first + _BLOCK, messages.count)))
+        near = np.arange(max(0, first - block), max(0, min(first + block, messages.count)))
         near = near[messages.to[near, at]]
         arrival = near + messages.delay[at, messages.source[near]] + lags[at]
-        here = near[(arrival >= start) & (arrival < start + _BLOCK)]
+        here = near[(arrival >= start) & (arrival < end)]
         node.append(np.full(here.size, at, np.int32))
         message.append(here)
         time.append((here + messages.delay[at, messages.source[here]] + lags[at]) * _BETWEEN + 1 + at)

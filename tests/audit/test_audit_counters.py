@@ -11,8 +11,8 @@ from ordercast.audit.verdict import Verdict
 from ordercast.model.config import GroupConfig, Rules, SequencerConfig
 from ordercast.model.faults import Crash, Fault, Loss
 from ordercast.model.runs import Network, RunConfig, TraceDetail, Workload
-from ordercast.pipeline.audit import vectorised
 from ordercast.pipeline.audit.partitioned import audit as partitioned
+from ordercast.pipeline.audit.partitioned import audit as partitioned_audit
 from ordercast.pipeline.audit.vectorised import audit_vectorised
 from ordercast.protocols.registry import PROTOCOLS, machine_class
 from ordercast.simulator import simulate
@@ -22,7 +22,7 @@ def by_all_means(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Verdict:
     verdict = audit([folder])
     assert audit_vectorised([folder], note=pytest.fail) == verdict
     with monkeypatch.context() as patched:
-        patched.setattr(vectorised, "PARTITIONED_ABOVE", 0)
+        patched.setattr(partitioned_audit, "PARTITIONED_ABOVE", 0)
         patched.setattr(partitioned, "ROWS_OF_A_PARTITION", 200)
         in_partitions = audit_vectorised([folder])
         assert in_partitions.findings["complete"] == verdict.findings["complete"]

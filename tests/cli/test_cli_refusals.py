@@ -27,15 +27,36 @@ def bytes_in(folder: Path) -> dict[str, bytes]:
 # --- other storage ---
 
 
-@pytest.mark.parametrize("line", ["soak --runs 1 --out", "evaluate --out", "view"])
-def test_a_url_does_not_become_a_folder(
-    ordercast: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str
-) -> None:
+def test_a_url_does_not_become_a_folder(ordercast: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    found = ordercast(f"{line} s3a://there/trace")
+    found = ordercast("view s3a://there/trace")
     assert found.status == 2
     assert found.sentence.startswith("s3a:// is no local folder, and files elsewhere are not read or written; ")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "soak --runs 1 --out",
+        "evaluate --out",
+        "sweep examples/demo.toml --out",
+        "simulate spo --out",
+        "report",
+        "audit",
+    ],
+)
+def test_a_storage_that_cannot_be_reached_is_told_as_such(
+    ordercast: Command, monkeypatch: pytest.MonkeyPatch, line: str
+) -> None:
+    """And not as a problem of standard output; nor does the URL become a folder."""
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+    found = ordercast(f"{line} s3a://there/trace")
+    assert found.status == 2
+    assert "s3://there/trace" in found.sentence
+    assert "127.0.0.1" in found.sentence or "onnect" in found.sentence
+    assert "standard output" not in found.sentence
+    assert not Path("s3a:").exists()
 
 
 # --- bad values ---

@@ -293,7 +293,10 @@ SUITES = (
         "partitioned",
         "partitioned",
         [
-            *(f"pipeline.audit.partitioned.{name}" for name in ("row_groups", "row_group_index", "partition_audit")),
+            *(
+                f"pipeline.audit.partitioned.{name}"
+                for name in ("row_groups", "row_group_summary", "row_group_index", "partition_audit")
+            ),
             *(
                 f"pipeline.audit.partitioned.{name}"
                 for name in ("partition_overlaps", "partition_results", "cut_points", "log_comparison")

@@ -16,8 +16,9 @@ from ordercast.audit.reference import check_run
 from ordercast.audit.services import OF_VIEWS
 from ordercast.model.services import SELECTIVE, Service
 from ordercast.pipeline import audit_tables
-from ordercast.pipeline.audit import run, vectorised
+from ordercast.pipeline.audit import run
 from ordercast.pipeline.audit.engine import Engine, audit
+from ordercast.pipeline.audit.partitioned import audit as partitioned_audit
 from ordercast.pipeline.audit.stream.prefix import Prefix
 from ordercast.pipeline.schema import spark_schema
 from ordercast.trace.arrow_schema import EVENTS, RUNS
@@ -73,7 +74,7 @@ def test_the_vectorised_audit_leaves_them_to_the_reference(folder: Path) -> None
 
 
 def test_long_runs_are_audited_as_a_whole(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vectorised, "PARTITIONED_ABOVE", 0)
+    monkeypatch.setattr(partitioned_audit, "PARTITIONED_ABOVE", 0)
     notes: list[str] = []
     found = audit([folder], engine=Engine.VECTORISED, note=notes.append)
     assert found.as_document() == audit_by_reference([folder]).as_document()
@@ -179,7 +180,7 @@ def test_a_group_that_stays_is_audited_like_one_without_views(
     monkeypatch.setattr(run, "check_run", check)
     assert audit([folder], engine=Engine.VECTORISED).as_document() == expected.as_document()
     assert bool(by_reference) is not passes
-    monkeypatch.setattr(vectorised, "PARTITIONED_ABOVE", 0)
+    monkeypatch.setattr(partitioned_audit, "PARTITIONED_ABOVE", 0)
     notes: list[str] = []
     by_reference.clear()
     assert audit([folder], engine=Engine.VECTORISED, note=notes.append).as_document() == expected.as_document()
@@ -192,7 +193,7 @@ def test_what_its_row_says_counts(more: dict[str, Any], tmp_path: Path, monkeypa
     folder = written(tmp_path, STAYS, Service.TOTAL, **more)
     expected = audit_by_reference([folder]).as_document()
     assert audit([folder], engine=Engine.VECTORISED).as_document() == expected
-    monkeypatch.setattr(vectorised, "PARTITIONED_ABOVE", 0)
+    monkeypatch.setattr(partitioned_audit, "PARTITIONED_ABOVE", 0)
     assert audit([folder], engine=Engine.VECTORISED).as_document() == expected
 
 

@@ -13,7 +13,7 @@ import pytest
 from ordercast.audit.reference import audit
 from ordercast.model.errors import TraceError
 from ordercast.model.services import Service
-from ordercast.pipeline.audit import vectorised
+from ordercast.pipeline.audit.partitioned import audit as partitioned_audit
 from ordercast.pipeline.audit.vectorised import audit_vectorised
 from tests.pipeline.random_runs import RandomRun, random_run
 from tests.pipeline.traces import random_runs, write
@@ -159,6 +159,6 @@ def test_a_hive_partitioned_trace_has_the_same_verdict(
     expected = audit([whole]).as_document()
     assert audit([hive]).as_document() == expected
     assert audit_vectorised([hive]).as_document() == expected
-    monkeypatch.setattr(vectorised, "PARTITIONED_ABOVE", 0)
+    monkeypatch.setattr(partitioned_audit, "PARTITIONED_ABOVE", 0)
     holds = {name: finding.holds for name, finding in audit_vectorised([hive]).findings.items()}
     assert holds == {name: finding.holds for name, finding in audit([whole]).findings.items()}

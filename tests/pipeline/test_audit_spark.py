@@ -1,8 +1,10 @@
 """Audits on Spark end in the reference audit's document, whatever the layout of the trace."""
 
 from pathlib import Path
+from random import Random
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sql
@@ -10,8 +12,9 @@ from pyspark.sql import functions as sql
 from ordercast.audit.reference import audit as audit_by_reference
 from ordercast.model.errors import TraceError
 from ordercast.pipeline import audit, audit_tables
-from ordercast.pipeline.audit import plan
+from ordercast.pipeline.audit import plan, sorted_copy
 from ordercast.pipeline.audit import spark as on_spark
+from ordercast.pipeline.audit.partitioned import audit as partitioned_audit
 from ordercast.pipeline.audit.spark import audit_on_spark
 from ordercast.pipeline.schema import spark_schema
 from ordercast.trace.arrow_schema import EVENTS, RUNS
@@ -94,18 +97,45 @@ def test_damage_that_only_a_worker_meets_is_told_as_well(
 ) -> None:
     folder = write(tmp_path, {"r": some_run()}, rows_in_a_group=100)
     scratch(folder)
-    monkeypatch.setattr(on_spark, "PARTITIONED_ABOVE", 0 if partitioned else 10**9)
+    monkeypatch.setattr(partitioned_audit, "PARTITIONED_ABOVE", 0 if partitioned else 10**9)
     assert "events/part-0.parquet" in refusal(lambda folders: audit_on_spark(spark, folders), folder)
 
 
 def test_spark_tells_it_too(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its tasks ask where they run; so a run that says to have more events than there are shows it."""
     folder = write(tmp_path, {"r": long_enough("on Spark")})
-    monkeypatch.setattr(on_spark, "PARTITIONED_ABOVE", 10**15)
+    monkeypatch.setattr(partitioned_audit, "PARTITIONED_ABOVE", 10**15)
 
-    def inflated(folders: list[Path]) -> list[plan.AuditTask]:
+    def inflated(folders: plan.TraceFiles) -> list[plan.AuditTask]:
         return [plan.AuditTask(one.row, one.locations, 10**12) for one in plan.audit_tasks(folders)]
 
     monkeypatch.setattr(on_spark, "audit_tasks", inflated)
     with pytest.raises(TraceError, match="needs a single-task audit"):
         audit_on_spark(spark, [folder])
+
+
+def test_events_in_any_order_are_sorted_by_spark(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A good run and one that lost something, in a file that has the rows of both shuffled; the copy is removed."""
+    monkeypatch.setattr(partitioned_audit, "PARTITIONED_ABOVE", 0)
+    monkeypatch.setattr(partitioned_audit, "ROWS_OF_A_PARTITION", 60)
+    monkeypatch.setattr(sorted_copy, "_ROWS_OF_A_TASK", 200)
+    monkeypatch.setattr(sorted_copy, "_ROWS_OF_A_GROUP", 50)
+    good, bad = long_enough("sorted"), long_enough("sorted and lost")
+    lost = next(place for place, what in enumerate(bad.logs[0]) if what[1] == "deliver")
+    del bad.logs[0][lost]
+    folder = write(tmp_path, {"good": good, "bad": bad}, runs_in_a_file=2, rows_in_a_group=70)
+    (path,) = (folder / "events").iterdir()
+    table = pq.read_table(path)
+    order = list(range(table.num_rows))
+    Random(1).shuffle(order)
+    pq.write_table(table.take(order), path, row_group_size=70)
+    notes: list[str] = []
+    found = audit([folder], spark=spark, note=notes.append)
+    assert found.as_document() == audit_by_reference([folder]).as_document()
+    assert not found.holds
+    assert sorted(notes) == [
+        f"run {run}: its events are not in the order of time, and are sorted first" for run in ("bad", "good")
+    ]
+    assert sorted(path.name for path in folder.iterdir()) == ["events", "runs"]

@@ -12,8 +12,8 @@ from ordercast.audit.reference import audit as audit_by_reference
 from ordercast.model.errors import TraceError
 from ordercast.model.services import Service
 from ordercast.pipeline import audit, audit_tables
-from ordercast.pipeline.audit import spark as on_spark
 from ordercast.pipeline.audit.partitioned import audit as partitioned
+from ordercast.pipeline.audit.partitioned import audit as partitioned_audit
 from ordercast.pipeline.audit.stream.follow import CHECKPOINT, follow
 from ordercast.pipeline.audit.stream.follower import Follower
 from ordercast.pipeline.session import session
@@ -57,7 +57,7 @@ def test_folders_are_judged_in_tasks_and_in_partitions(
     verdict = audit([tmp_path / "short"], spark=client, progress=lambda done, of: counted.append((done, of)))
     assert verdict.as_document() == audit_by_reference([tmp_path / "short"]).as_document()
     assert counted[-1][0] == counted[-1][1] > 0
-    monkeypatch.setattr(on_spark, "PARTITIONED_ABOVE", 100)
+    monkeypatch.setattr(partitioned_audit, "PARTITIONED_ABOVE", 100)
     monkeypatch.setattr(partitioned, "ROWS_OF_A_PARTITION", 60)
     write(tmp_path / "long", {"r": long_enough("connect boxes")}, rows_in_a_group=30)
     verdict = audit([tmp_path / "long"], spark=client, note=pytest.fail)

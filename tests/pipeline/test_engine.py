@@ -58,9 +58,9 @@ def test_without_a_session_even_the_largest_trace_is_audited_here(
     monkeypatch.setattr(engine, "SPARK_FROM", 0)
     monkeypatch.setattr(reference, "audit", lambda *_: pytest.fail("the reference is for small traces"))
     called: list[object] = []
-    monkeypatch.setattr(vectorised, "audit_vectorised", lambda *about, **_: called.append(about))
+    monkeypatch.setattr(vectorised, "audit_vectorised", lambda trace, *_, **__: called.append(trace.folders))
     audit([folder])
-    assert called == [([folder], None)]
+    assert called == [[folder]]
 
 
 def test_an_audit_on_spark_needs_a_session(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from ordercast.audit.verdict import Verdict
 from ordercast.model.services import SELECTIVE, Service
 from ordercast.pipeline.audit import vectorised
 from ordercast.pipeline.audit.partitioned import audit as partitioned
+from ordercast.pipeline.audit.partitioned import audit as partitioned_audit
 from ordercast.pipeline.audit.stream.prefix import Prefix
 from ordercast.pipeline.audit.verdict_table import rows_of, verdict_of
 from ordercast.trace.arrow_schema import RUNS
@@ -75,7 +76,7 @@ def write(folder: Path, rows: list[Row], service: Service, config: str | None = 
 def judged(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[Verdict]:
     """By the reference, by arrays, and in partitions."""
     verdicts = [reference.audit([folder]), vectorised.audit_vectorised([folder])]
-    monkeypatch.setattr(vectorised, "PARTITIONED_ABOVE", 0)
+    monkeypatch.setattr(partitioned_audit, "PARTITIONED_ABOVE", 0)
     monkeypatch.setattr(partitioned, "ROWS_OF_A_PARTITION", 40)
     return [*verdicts, vectorised.audit_vectorised([folder])]
 

@@ -1,6 +1,8 @@
 """A run that does not fit into memory is refused before it is read, in a sentence."""
 
+import os
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -9,6 +11,7 @@ from ordercast.model.services import Service
 from ordercast.pipeline.audit import memory
 from ordercast.pipeline.audit.memory import BY_KERNEL, BY_REFERENCE, free_memory, require_memory
 from ordercast.pipeline.audit.vectorised import audit_vectorised
+from ordercast.pipeline.jobs import tasks_at_once
 from tests.pipeline.random_runs import long_enough
 from tests.pipeline.traces import random_runs, write
 
@@ -67,6 +70,32 @@ def test_a_run_may_need_all_that_is_free_and_a_small_one_is_not_measured(monkeyp
         require_memory("r", memory.CHECKED_FROM, BY_KERNEL)
     monkeypatch.setattr(memory, "free_memory", lambda: 0)
     require_memory("r", memory.CHECKED_FROM - 1, BY_KERNEL)
+
+
+def test_tasks_of_one_machine_share_what_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    needed = memory.CHECKED_FROM * BY_KERNEL
+    monkeypatch.setattr(memory, "free_memory", lambda: 3 * needed)
+    require_memory("r", memory.CHECKED_FROM, BY_KERNEL, sharing=3)
+    with pytest.raises(TraceError, match="are free for 4 tasks at once;"):
+        require_memory("r", memory.CHECKED_FROM, BY_KERNEL, sharing=4)
+
+
+@pytest.mark.parametrize(
+    ("master", "cores", "expected"),
+    [
+        ("local", None, 1),
+        ("local[3]", None, 3),
+        ("local[3,2]", None, 3),
+        ("local[*]", None, os.cpu_count()),
+        ("spark://host:7077", "5", 5),
+        ("spark://host:7077", None, os.cpu_count()),
+        (None, None, os.cpu_count()),
+    ],
+)
+def test_how_many_tasks_a_machine_runs(master: str | None, cores: str | None, expected: int) -> None:
+    known = {"spark.master": master, "spark.executor.cores": cores}
+    session = SimpleNamespace(conf=SimpleNamespace(get=lambda name, other: known[name] or other))
+    assert tasks_at_once(session) == expected  # type: ignore[arg-type]
 
 
 def test_a_run_that_does_not_fit_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

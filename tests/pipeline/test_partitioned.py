@@ -187,7 +187,7 @@ def test_runs_of_the_simulator_are_audited_in_partitions(
 def cut_points_of(folder: Path) -> list[Numbers]:
     (task,) = audit_tasks([folder])
     run = LongRun.indexed(task, Service.PRIORITY_TOTAL, run_in_process)
-    return cut_points(run.index, run.rows // 60, run.read, closed=False)
+    return cut_points(run.index, run.rows // 60, None)
 
 
 def in_one_partition(points: list[Numbers], *messages: tuple[int, int]) -> bool:

@@ -13,6 +13,7 @@ from ordercast.model.errors import ConfigError, TraceError
 from ordercast.model.runs import RunConfig, Workload
 from ordercast.pipeline.audit import vectorised
 from ordercast.pipeline.audit.partitioned import audit as partitioned
+from ordercast.pipeline.audit.partitioned import audit as partitioned_audit
 from ordercast.simulator.simulate import simulate
 from ordercast.trace import storage
 from ordercast.trace.reader import read_runs
@@ -58,7 +59,7 @@ def test_a_trace_is_the_same_there_and_here(tmp_path: Path, objects: Objects, mo
     here = reference.audit([tmp_path / "here"]).as_document()
     assert reference.audit([url]).as_document() == here
     assert vectorised.audit_vectorised([url]).as_document() == here
-    monkeypatch.setattr(vectorised, "PARTITIONED_ABOVE", 0)
+    monkeypatch.setattr(partitioned_audit, "PARTITIONED_ABOVE", 0)
     monkeypatch.setattr(partitioned, "ROWS_OF_A_PARTITION", 40)
     assert vectorised.audit_vectorised([url]).as_document() == here
     with pytest.raises(TraceError, match=r"s3://bucket/runs/one already holds a trace"):

@@ -6,7 +6,6 @@ import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -16,6 +15,7 @@ from ordercast.cli.shared.progress import progress_bar
 from ordercast.cli.shared.spark_session import MASTER, pipeline_extra, spark_session
 from ordercast.model.errors import ConfigError
 from ordercast.model.runs import RunConfig
+from ordercast.trace.storage import Location, location
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def evaluate_command(
-    out: Annotated[Path, typer.Option(help="Folder for the results.")],
+    out: Annotated[Any, typer.Option(help="Folder for the results, also as a URL.", parser=location, metavar="FOLDER")],
     master: Annotated[str | None, MASTER] = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="Few seeds: rough results, in a few minutes instead of ten.")
@@ -83,7 +83,7 @@ def _choose(size: Any, only: list[str] | None) -> tuple[tuple[str, ...], "list[E
     return names, [experiment for experiment in every if not only or experiment.name in only]
 
 
-def _commands_before(out: Path, size: str) -> tuple[str, ...]:
+def _commands_before(out: Location, size: str) -> tuple[str, ...]:
     """The commands that wrote into this folder before; results of different sizes must not be mixed on a page."""
     from ordercast.evaluation.results import SUMMARY, Evaluation, load
 

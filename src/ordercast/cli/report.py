@@ -1,18 +1,26 @@
 """`ordercast report`: the page of an evaluation, from stored results alone."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from ordercast.cli.shared.spark_session import pipeline_extra
+from ordercast.model.config import require
+from ordercast.trace.storage import location
+from ordercast.trace.working_folder import working_folder
 
 _EVENTS = 20_000
 """The first events of a run that its page has."""
 
 
 def report_command(
-    folder: Annotated[Path, typer.Argument(help="The folder that `ordercast evaluate` wrote.")],
+    folder: Annotated[
+        Any,
+        typer.Argument(
+            help="The folder that `ordercast evaluate` wrote, also as a URL.", parser=location, metavar="FOLDER"
+        ),
+    ],
     verdict: Annotated[
         list[Path] | None, typer.Option(help="A file that `ordercast audit --json` wrote, repeatable.")
     ] = None,
@@ -28,9 +36,15 @@ def report_command(
     from rich.console import Console
 
     with pipeline_extra():
+        from ordercast.evaluation.results import SUMMARY
         from ordercast.report import build
-    page = build(folder, verdict or [], make_page=_page_of_run if runs else None)
-    Console().print(f"The page is {page}", soft_wrap=True, markup=False, highlight=False)
+    require(
+        isinstance(folder, Path) or (folder / SUMMARY).exists(),
+        f"cannot read {folder}/{SUMMARY}: there is no such file; make it with: ordercast evaluate --out {folder}",
+    )
+    with working_folder(folder, ".json") as here:
+        page = build(here, verdict or [], make_page=_page_of_run if runs else None)
+    Console().print(f"The page is {folder / page.name}", soft_wrap=True, markup=False, highlight=False)
 
 
 def _page_of_run(config: str, title: str) -> bytes:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import typer
@@ -13,6 +13,8 @@ from ordercast.cli.shared.spark_session import MASTER, pipeline_extra, spark_ses
 from ordercast.model.config import require
 from ordercast.model.errors import TraceError, reason_of
 from ordercast.protocols.registry import PROTOCOLS
+from ordercast.trace.storage import Location, location
+from ordercast.trace.working_folder import working_folder
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -22,7 +24,12 @@ if TYPE_CHECKING:
 
 
 def soak_command(
-    out: Annotated[Path, typer.Option(help="Folder for its state and for failing runs.")],
+    out: Annotated[
+        Any,
+        typer.Option(
+            help="Folder for its state and for failing runs, also as a URL.", parser=location, metavar="FOLDER"
+        ),
+    ],
     seconds: Annotated[float | None, typer.Option(help="Time limit.")] = None,
     deliveries: Annotated[
         int | None, typer.Option(help="Stop when this number of deliveries has been audited in all.")
@@ -83,14 +90,23 @@ def _protocols(text: str) -> tuple[str, ...]:
     return wanted
 
 
-def _kept(work: "Soak") -> list[Path]:
+def _kept(work: "Soak") -> list[Location]:
     """Writes each failing run as its configuration and, shrunk, as a file to replay and a test."""
-    from ordercast.cli.shrink import shrunk_run
     from ordercast.pipeline.soak.soak import FAILURES
+
+    there = work.out / FAILURES
+    if not work.failed:
+        return []
+    with working_folder(there) as folder:
+        return [there / path.name for path in _written(work, folder)]
+
+
+def _written(work: "Soak", folder: Path) -> list[Path]:
+    from ordercast.cli.shrink import shrunk_run
     from ordercast.swarm.failing_runs import write_failing_run
     from ordercast.swarm.shrink import DoesNotFailError, shrink
 
-    folder, kept = work.out / FAILURES, []
+    kept = []
     for number in work.failed:
         config = work.config(number)
         name = f"{config.protocol}-{number}"
@@ -131,7 +147,7 @@ def _document(work: "Soak") -> dict[str, object]:
     return {**msgspec.structs.asdict(work.tally), "seconds": work.seconds, "failures": failed}
 
 
-def _print(work: "Soak", kept: list[Path], console: "Console") -> None:
+def _print(work: "Soak", kept: list[Location], console: "Console") -> None:
     tally = work.tally
     console.print(
         f"{counted(tally.runs, 'run')}, {tally.deliveries:,} deliveries audited "
@@ -154,9 +170,9 @@ def _print(work: "Soak", kept: list[Path], console: "Console") -> None:
         console.print(f"  {_what_to_do(path)}", soft_wrap=True, markup=False)
 
 
-def _what_to_do(kept: Path) -> str:
+def _what_to_do(kept: Location) -> str:
     place = quote(str(kept))
-    if kept.suffix == ".toml":
+    if kept.name.endswith(".toml"):
         return f"shrunk: ordercast replay {place} --draw"
     return f"it did not fail in this process; try again: ordercast shrink {place}"
 

@@ -5,12 +5,12 @@ DIR/NAME.json           the result of one experiment
 """
 
 from enum import Enum
-from pathlib import Path
 from typing import TypeVar
 
 import msgspec
 
 from ordercast.model.errors import ConfigError, reason_of
+from ordercast.trace.storage import Location, write_whole
 
 SUMMARY = "evaluation.json"
 
@@ -138,20 +138,17 @@ class Evaluation(msgspec.Struct, frozen=True):
 Stored = TypeVar("Stored", Result, Evaluation)
 
 
-def store(folder: Path, name: str, value: Result | Evaluation) -> None:
+def store(folder: Location, name: str, value: Result | Evaluation) -> None:
     """Writes a value into a folder, atomically."""
-    from ordercast.trace.small_files import write_atomically  # noqa: PLC0415 - loads Arrow, which a report does not need
-
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        write_atomically(folder / name, msgspec.json.format(msgspec.json.encode(value), indent=1))
+        write_whole(folder / name, msgspec.json.format(msgspec.json.encode(value), indent=1))
     except OSError as error:
         raise ConfigError(
             f"cannot write the results into {folder}: {reason_of(error)}; choose another folder"
         ) from error
 
 
-def load(path: Path, kind: type[Stored]) -> Stored:
+def load(path: Location, kind: type[Stored]) -> Stored:
     """Reads a value that `store` wrote."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=kind)

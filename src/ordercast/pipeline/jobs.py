@@ -1,5 +1,6 @@
 """Runs Spark jobs, and tells their failures apart: an interrupt, an unusable trace, Spark itself."""
 
+import os
 import re
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,14 @@ def one_task_per_row(spark: "SparkSession", rows: pa.Table) -> "DataFrame":
     """A table with a partition, and so a task, for each row."""
     numbered = rows.append_column(_PARTITION, pa.array(range(rows.num_rows), pa.int32()))
     return spark.createDataFrame(numbered).repartitionById(max(1, rows.num_rows), _PARTITION).drop(_PARTITION)
+
+
+def tasks_at_once(spark: "SparkSession") -> int:
+    """How many tasks one machine runs at the same time, as far as the session's configuration tells."""
+    master = spark.conf.get("spark.master", "") or ""
+    here = re.fullmatch(r"local(?:\[(\d+|\*).*\])?", master)
+    asked = (here[1] or "1") if here else spark.conf.get("spark.executor.cores", "") or ""
+    return int(asked) if asked.isdigit() else os.cpu_count() or 1
 
 
 def collected(rows: "DataFrame") -> pa.Table:

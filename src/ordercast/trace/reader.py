@@ -7,6 +7,7 @@ Batches come in the order of the files' names and of the rows in them, whatever 
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -20,7 +21,9 @@ import pyarrow.parquet as pq
 from ordercast.model.errors import TraceError
 from ordercast.trace.arrow_schema import EVENTS, OPTIONAL_EVENT_COLUMNS, OPTIONAL_RUN_COLUMNS, RUNS
 from ordercast.trace.schema import EVENT, EVENTS_FOLDER, RUN, RUNS_FOLDER, SUFFIX, is_hidden
-from ordercast.trace.storage import Location, files_below, readable
+from ordercast.trace.storage import Location, RemotePath, files_below, readable
+
+_OPENED_AT_ONCE = 32  # files that are not on this machine
 
 RunRow = dict[str, Any]
 """A row of `runs`: all its columns by name."""
@@ -39,14 +42,20 @@ def read_runs(folders: Sequence[Location]) -> list[RunRow]:
     return rows
 
 
-def count_events(folders: Sequence[Location]) -> int:
-    """The number of events in some folders, from the metadata of their files."""
-    return sum(part.rows for part in event_files(folders, ()))
-
-
 def event_files(folders: Sequence[Location], columns: Sequence[str]) -> list["Part"]:
-    """The files that hold the events, for callers that read row groups themselves; `columns`: what they will read."""
-    return [_open(file, EVENTS, OPTIONAL_EVENT_COLUMNS, columns) for file in _files(folders, EVENTS_FOLDER)]
+    """The files that hold the events, for callers that read row groups themselves; `columns`: what they will read.
+
+    Each file is opened once; if `run` is among the columns, that also tells which runs its row groups have.
+    """
+    files = _files(folders, EVENTS_FOLDER)
+
+    def opened(file: _File) -> Part:
+        return _open(file, EVENTS, OPTIONAL_EVENT_COLUMNS, columns, with_runs=RUN in columns)
+
+    if not any(isinstance(file.path, RemotePath) for file in files):
+        return [opened(file) for file in files]
+    with ThreadPoolExecutor(_OPENED_AT_ONCE) as pool:  # which is mostly waiting
+        return list(pool.map(opened, files))
 
 
 def event_file(path: Location, in_path: Mapping[str, str], columns: Sequence[str]) -> "Part":
@@ -96,6 +105,11 @@ class Part:
     """Those of them that the file itself has."""
     in_path: Mapping[str, str]
     """Columns that are given by the names of its hive folders."""
+    rows_by_group: tuple[int, ...] = ()
+    bytes_by_group: tuple[int, ...] = ()
+    """As they are when they are read, without compression."""
+    runs: tuple[tuple[str, ...], ...] | None = None
+    """By row group, if it was asked for."""
 
     def read(self, group: int) -> pa.RecordBatch:
         """A row group, in the types of the schema."""
@@ -119,13 +133,14 @@ class Part:
             ]
             return pa.RecordBatch.from_arrays(arrays, names=[field.name for field in self.fields])
 
-    def runs_by_group(self) -> list[list[str]]:
-        """The runs that each row group has rows of, mostly from the file's statistics, without reading rows."""
-        if RUN in self.in_path:
-            return [[self.in_path[RUN]]] * self.row_groups
-        with _errors_of(self.path):
-            parquet = pq.ParquetFile(readable(self.path))
-            return [_runs_in(parquet, group) for group in range(self.row_groups)]
+    def runs_by_group(self) -> Sequence[Sequence[str]]:
+        """The runs that each row group has rows of, mostly from the file's statistics, without reading rows.
+
+        Of files that were opened for the column `run`.
+        """
+        if self.runs is None:
+            raise ValueError(f"{self.path} was opened without its runs")
+        return self.runs
 
     def _coded(self, table: pa.Table) -> pa.Array:
         if EVENT not in self.stored or not pa.types.is_dictionary(table.schema.field(EVENT).type):
@@ -153,24 +168,26 @@ class Part:
         return column
 
 
-def _runs_in(parquet: pq.ParquetFile, group: int) -> list[str]:
+def _runs_in(parquet: pq.ParquetFile, group: int) -> tuple[str, ...]:
     metadata = parquet.metadata.row_group(group)
     for index in range(metadata.num_columns):
         column = metadata.column(index)
         if column.path_in_schema == RUN and column.is_stats_set and column.statistics.has_min_max:
             lowest, highest = column.statistics.min, column.statistics.max
             if lowest == highest and isinstance(lowest, str):
-                return [lowest]
+                return (lowest,)
     runs = parquet.read_row_group(group, columns=[RUN]).column(RUN).unique()
-    found: list[str] = sorted(runs.cast(pa.string()).drop_null().to_pylist())
-    return found
+    found: list[str] = runs.cast(pa.string()).drop_null().to_pylist()
+    return tuple(sorted(found))
 
 
-def _open(file: "_File", schema: pa.Schema, optional: Collection[str], columns: Sequence[str]) -> Part:
+def _open(
+    file: "_File", schema: pa.Schema, optional: Collection[str], columns: Sequence[str], *, with_runs: bool = False
+) -> Part:
     with _errors_of(file.path):
         parquet = pq.ParquetFile(readable(file.path))
-        found = parquet.schema_arrow
-        row_groups, rows = parquet.num_row_groups, parquet.metadata.num_rows
+        found, metadata = parquet.schema_arrow, parquet.metadata
+        groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
     fields = tuple(schema.field(name) for name in columns)
     stored = frozenset(field.name for field in fields if field.name in found.names and field.name not in file.in_path)
     for field in fields:
@@ -181,7 +198,24 @@ def _open(file: "_File", schema: pa.Schema, optional: Collection[str], columns: 
                 f"{file.path} has no column {field.name!r}, so it is not part of a trace; "
                 "remove the file, or write the trace again"
             )
-    return Part(file.path, row_groups, rows, fields, stored, file.in_path)
+    return Part(
+        file.path,
+        len(groups),
+        metadata.num_rows,
+        fields,
+        stored,
+        file.in_path,
+        tuple(group.num_rows for group in groups),
+        tuple(group.total_byte_size for group in groups),
+        _runs_by_group(file, parquet) if with_runs else None,
+    )
+
+
+def _runs_by_group(file: "_File", parquet: pq.ParquetFile) -> tuple[tuple[str, ...], ...]:
+    if RUN in file.in_path:
+        return ((file.in_path[RUN],),) * parquet.num_row_groups
+    with _errors_of(file.path):
+        return tuple(_runs_in(parquet, group) for group in range(parquet.num_row_groups))
 
 
 def _require_type(path: Location, field: pa.Field, found: pa.DataType) -> None:

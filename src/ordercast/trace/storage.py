@@ -6,24 +6,28 @@ fsspec for what Arrow does not have, if it is installed. Credentials are found a
 or in their files; `?endpoint_override=HOST:PORT&scheme=http&region=R` names another server for S3, as
 `AWS_ENDPOINT_URL` does.
 
-A file appears when it is complete: an object is put whole. Nothing is renamed or locked there.
+A file appears when it is complete: an object is put whole; where there are files, as on `hdfs:`, it is written under a
+name that readers ignore, and renamed. Nothing is locked there.
 """
 
 import os
 import re
 import shutil
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
 from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
+from uuid import uuid4
 
-from ordercast.model.errors import ConfigError
+from ordercast.model.errors import ConfigError, TraceError
+from ordercast.trace.small_files import write_atomically
 
 _URL = re.compile(r"([a-z][a-z0-9+.-]+):/")
+_UNFINISHED = ".unfinished"
 _OBJECTS = frozenset({"s3", "gcs", "abfs"})  # Arrow's names of storages without real folders
 
 
@@ -73,10 +77,10 @@ class RemotePath:
         """The files below it, each with its path from here."""
         from pyarrow.fs import FileSelector  # noqa: PLC0415 - only where there is a URL
 
-        filesystem, path = self._opened()
-        for info in filesystem.get_file_info(FileSelector(path, recursive=recursive, allow_not_found=True)):
+        _, below = self._opened()
+        for info in self._asked(lambda path: FileSelector(path, recursive=recursive, allow_not_found=True)):
             if info.is_file:
-                inside = PurePosixPath(info.path).relative_to(path)
+                inside = PurePosixPath(info.path).relative_to(below)
                 yield inside, self / inside
 
     def open(self) -> Any:
@@ -95,9 +99,7 @@ class RemotePath:
 
     def write_bytes(self, content: bytes) -> None:
         """Replaces a file."""
-        self.mkdir_of_parent()
-        filesystem, path = self._opened()
-        with filesystem.open_output_stream(path) as file:
+        with self._replaced() as file:
             file.write(content)
 
     def write_text(self, text: str) -> None:
@@ -106,15 +108,31 @@ class RemotePath:
 
     def put(self, source: Path) -> None:
         """Replaces a file by a complete one of this machine."""
+        with source.open("rb") as file, self._replaced() as there:
+            shutil.copyfileobj(file, there, 1 << 22)
+
+    @contextmanager
+    def _replaced(self) -> Iterator[Any]:
+        """A stream to this file, which appears when the stream ends: objects do; a file gets its name then."""
         self.mkdir_of_parent()
         filesystem, path = self._opened()
+        is_object = filesystem.type_name in _OBJECTS
+        written = path if is_object else str(PurePosixPath(path).with_name(f"_{self.name}.{uuid4().hex}{_UNFINISHED}"))
         try:
-            with source.open("rb") as file, filesystem.open_output_stream(path) as there:
-                shutil.copyfileobj(file, there, 1 << 22)
+            with filesystem.open_output_stream(written) as file:
+                yield file
+            if not is_object:
+                filesystem.move(written, path)
         except BaseException:  # closing the stream has put what there was, and there is no way to end it otherwise
             with suppress(Exception):
-                self.unlink(missing_ok=True)
+                filesystem.delete_file(written)
             raise
+
+    def remove_folder(self) -> None:
+        """Removes a folder and all that is in it, if it is there."""
+        filesystem, path = self._opened()
+        with suppress(FileNotFoundError):
+            filesystem.delete_dir(path)
 
     def unlink(self, *, missing_ok: bool = False) -> None:
         """Removes a file."""
@@ -143,8 +161,16 @@ class RemotePath:
         return int(self._info().mtime_ns or 0)
 
     def _info(self) -> Any:
+        return self._asked(lambda path: path)
+
+    def _asked(self, what: Callable[[str], Any]) -> Any:
+        """What the storage says about a path, or all that is selected by it."""
         filesystem, path = self._opened()
-        return filesystem.get_file_info(path)
+        try:
+            return filesystem.get_file_info(what(path))
+        except OSError as error:
+            why = " ".join(str(error).split())
+            raise TraceError(f"cannot reach {self}: {why}; check the URL, the network and the credentials") from error
 
     def _opened(self) -> tuple[Any, str]:
         bucket, _, _ = self.path.partition("/")
@@ -185,6 +211,22 @@ def files_below(folder: Location, suffix: str) -> list[PurePosixPath]:
     return sorted(PurePosixPath(path.as_posix()) for path in found)
 
 
+def is_empty(folder: Location) -> bool:
+    """Whether there is nothing in a folder, or no such folder."""
+    if isinstance(folder, RemotePath):
+        return next(iter(folder.files(recursive=True)), None) is None
+    return not folder.is_dir() or next(folder.iterdir(), None) is None
+
+
+def write_whole(path: Location, content: bytes) -> None:
+    """Writes a small file completely or not at all."""
+    if isinstance(path, RemotePath):
+        path.write_bytes(content)
+    else:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, content)
+
+
 def names_in(folder: Location) -> set[str]:
     """The names of the files in a folder; none if there is no such folder."""
     if isinstance(folder, RemotePath):
@@ -193,6 +235,15 @@ def names_in(folder: Location) -> set[str]:
         return {entry.name for entry in os.scandir(folder)}
     except FileNotFoundError:
         return set()
+
+
+def remove_folder(folder: Location) -> None:
+    """Removes a folder and all that is in it, as far as it is there and may be removed."""
+    if isinstance(folder, RemotePath):
+        with suppress(OSError):
+            folder.remove_folder()
+    else:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def modified(path: Location) -> int:

@@ -15,6 +15,7 @@ from ordercast.pipeline.audit.partitioned import (
     log_comparison,
     long_run,
     partition_overlaps,
+    row_group_summary,
 )
 from ordercast.pipeline.audit.partitioned.log_comparison import Comparison
 from ordercast.pipeline.audit.partitioned.partition_audit import Partition
@@ -74,20 +75,28 @@ def _() -> None:
 
 @MUTANTS.add("the last row group of a partition is not read", f"{_PACKAGE}.row_group_index")
 def _() -> None:
-    def around(groups_of: Callable[..., list[int]]) -> Callable[..., list[int]]:
-        return lambda self, start, below: groups_of(self, start, below)[:-1]
+    def around(groups_of_all: Callable[..., list[list[int]]]) -> Callable[..., list[list[int]]]:
+        return lambda self, points: [groups[:-1] for groups in groups_of_all(self, points)]
 
-    wrap(RowGroupIndex, "groups_of", around)
+    wrap(RowGroupIndex, "groups_of_all", around)
 
 
 @MUTANTS.add("the ranges of a row group end at its first value", f"{_PACKAGE}.row_groups")
 def _() -> None:
-    replace(Ranges, "tables", lambda self: (np.frombuffer(self.lowest, np.int64),) * 2)
+    def around(tables: Callable[[Ranges], tuple[Numbers, Numbers]]) -> Callable[[Ranges], tuple[Numbers, Numbers]]:
+        return lambda self: (tables(self)[0],) * 2
+
+    wrap(Ranges, "tables", around)
 
 
 @MUTANTS.add("cut points are never widened to closed ones", f"{_PACKAGE}.cut_points")
 def _() -> None:
-    replace(cut_points, "_closed", lambda _, point, __: point)
+    replace(cut_points, "_closed", lambda _, points, __: points)
+
+
+@MUTANTS.add("all nodes count as equally late", f"{_PACKAGE}.row_group_summary")
+def _() -> None:
+    replace(row_group_summary, "_lateness", lambda nodes, _: np.zeros(nodes, np.int8))
 
 
 @MUTANTS.add("logs never differ", f"{_PACKAGE}.log_comparison")

@@ -18,7 +18,7 @@ from ordercast.audit import reference
 from ordercast.audit.verdict import Verdict
 from ordercast.model.errors import ConfigError
 from ordercast.model.services import Service
-from ordercast.trace.reader import count_events
+from ordercast.pipeline.audit.plan import TraceFiles, open_trace
 from ordercast.trace.storage import Location
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def choose_engine(events: int) -> Engine:
 
 
 def audit(
-    folders: Sequence[Location],
+    folders: Sequence[Location] | TraceFiles,
     service: Service | None = None,
     *,
     engine: Engine | None = None,
@@ -62,17 +62,19 @@ def audit(
 
     `engine`: default: Spark if a session is given, otherwise by the size of the trace, in this process. Spark's workers
     must see the folders under the same paths. `note` is called with a sentence for each long run that cannot be audited
-    in partitions; `progress` with the number of finished tasks and of all tasks, on Spark.
+    in partitions; `progress` with the number of finished tasks and of all tasks, on Spark. A trace that was opened by
+    `open_trace` is not opened again.
 
     Raises `TraceError` if a folder holds no complete trace, and `PipelineError` if Spark fails.
     """
     if engine is None:
-        engine = Engine.SPARK if spark is not None else choose_engine(count_events(folders))
+        folders = open_trace(folders)
+        engine = Engine.SPARK if spark is not None else choose_engine(folders.events)
         if engine is Engine.SPARK and spark is None:
             engine = Engine.VECTORISED
     match engine:
         case Engine.REFERENCE:
-            return reference.audit(folders, service)
+            return reference.audit(folders.folders if isinstance(folders, TraceFiles) else folders, service)
         case Engine.VECTORISED:
             from ordercast.pipeline.audit.vectorised import audit_vectorised  # noqa: PLC0415
 

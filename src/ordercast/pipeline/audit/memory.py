@@ -13,13 +13,14 @@ CHECKED_FROM = 1_000_000
 _GIGABYTE = 10**9
 
 
-def require_memory(run: str, events: int, bytes_each: int) -> None:
-    """Raises `TraceError` if so many events of a run will not fit into memory."""
+def require_memory(run: str, events: int, bytes_each: int, *, sharing: int = 1) -> None:
+    """Raises `TraceError` if so many events of a run will not fit into this process's share of the memory."""
     needed, free = events * bytes_each, free_memory() if events >= CHECKED_FROM else None
-    if free is not None and needed > free:
+    if free is not None and needed > free // sharing:
         raise TraceError(
             f"run {run} needs a single-task audit, which takes about {needed / _GIGABYTE:.1f} GB for "
-            f"{events:,} events, and {free / _GIGABYTE:.1f} GB are free; use a machine with more memory, "
+            f"{events:,} events, and {free / _GIGABYTE:.1f} GB are free"
+            f"{f' for {sharing} tasks at once' if sharing > 1 else ''}; use a machine with more memory, "
             "or record deliveries only"
         )
 

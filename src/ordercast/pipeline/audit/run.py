@@ -29,11 +29,12 @@ def audit_run(
     service: Service | None = None,
     *,
     with_details: Callable[[], Sequence[pa.RecordBatch]] | None = None,
+    sharing: int = 1,
 ) -> Verdict:
     """The verdict on one run, given its row of `runs` and all of its events; the same as the reference audit's.
 
     `with_details`: reads the events again with `detail`, which the batches may lack; the reference audit needs it if
-    members join.
+    members join. `sharing`: how many such audits may use the memory of this machine at the same time.
     Raises `TraceError` if the events are inconsistent or do not fit into memory.
     """
     asked = service or service_of(row)
@@ -56,7 +57,7 @@ def audit_run(
             return verdict
         if priority_order_kept in PROMISES[asked] and with_details:  # markers are known by their details
             batches = with_details()
-    require_memory(row[RUN], sum(batch.num_rows for batch in batches), BY_REFERENCE)
+    require_memory(row[RUN], sum(batch.num_rows for batch in batches), BY_REFERENCE, sharing=sharing)
     check_run(row, map(as_lists, batches), asked, verdict)
     return verdict
 

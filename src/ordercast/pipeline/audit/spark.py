@@ -4,7 +4,8 @@ A run that fits into a task is audited there (`run`), a longer one in partitions
 themselves, so that no event is moved between processes.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,12 +18,23 @@ from ordercast.audit.verdict import Verdict
 from ordercast.model.errors import TraceError
 from ordercast.model.progress import Progress
 from ordercast.model.services import Service
-from ordercast.pipeline.audit.partitioned.audit import PARTITIONED_ABOVE, Note, audit_partitioned
+from ordercast.pipeline.audit.memory import CHECKED_FROM
+from ordercast.pipeline.audit.partitioned.audit import Note, Sort, audit_partitioned, is_long
 from ordercast.pipeline.audit.partitioned.tasks import RunTasks, TaskKind, run_task
-from ordercast.pipeline.audit.plan import AuditTask, EventReader, audit_tasks, in_batches, read_with_details
+from ordercast.pipeline.audit.plan import (
+    AuditTask,
+    EventReader,
+    Size,
+    TraceFiles,
+    audit_tasks,
+    in_batches,
+    open_trace,
+    read_with_details,
+)
 from ordercast.pipeline.audit.run import audit_run
+from ordercast.pipeline.audit.sorted_copy import sorted_copies
 from ordercast.pipeline.audit.verdict_table import VERDICTS, row_of_error, rows_of, verdict_of
-from ordercast.pipeline.jobs import collected, one_task_per_row
+from ordercast.pipeline.jobs import collected, one_task_per_row, tasks_at_once
 from ordercast.pipeline.progress import watched_tasks
 from ordercast.pipeline.schema import spark_schema
 from ordercast.trace.schema import RUN
@@ -31,7 +43,8 @@ from ordercast.trace.storage import Location
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_ROWS_OF_A_TASK = 500_000
+_OF_A_TASK = Size(rows=500_000, bytes=200_000_000, files=64)
+_LONG_RUNS_AT_ONCE = 4  # while the driver plans one of them, tasks of others run
 _NOT_FOUND = "No such file or directory"
 _BATCHES = pa.schema([pa.field("numbers", pa.list_(pa.int64())), pa.field("tasks", pa.list_(pa.string()))])
 _WORK = pa.schema([pa.field("place", pa.int32()), pa.field("task", pa.binary()), pa.field("error", pa.string())])
@@ -39,7 +52,7 @@ _WORK = pa.schema([pa.field("place", pa.int32()), pa.field("task", pa.binary()),
 
 def audit_on_spark(
     spark: "SparkSession",
-    folders: Sequence[Location],
+    folders: Sequence[Location] | TraceFiles,
     service: Service | None = None,
     *,
     note: Note | None = None,
@@ -50,7 +63,9 @@ def audit_on_spark(
     Raises `TraceError` if a folder holds no complete trace, and `PipelineError` if Spark fails.
     """
     try:
-        return _audited(spark, [folder.absolute() for folder in folders], service, note, progress)
+        trace = open_trace(folders).absolute()
+        with sorted_copies(spark, trace.folders[0]) as sort:
+            return _audited(spark, audit_tasks(trace), service, note, progress, sort)
     except TraceError as error:
         if _NOT_FOUND in str(error):  # it was found here, where the tasks were planned
             raise TraceError(f"{error}; the machines of a cluster must see it at this path") from error
@@ -59,30 +74,53 @@ def audit_on_spark(
 
 def _audited(
     spark: "SparkSession",
-    folders: Sequence[Location],
+    planned: Sequence[AuditTask],
     service: Service | None,
     note: Note | None,
     progress: Progress | None,
+    sort: Sort,
 ) -> Verdict:
-    tasks = dict(enumerate(audit_tasks(folders)))
+    tasks = dict(enumerate(planned))
     incomplete = incomplete_records(task.row for task in tasks.values())
     rows: list[dict[str, Any]] = []
-    for number, task in list(tasks.items()):
-        if task.rows > PARTITIONED_ABOVE:
-            asked = service or service_of(task.row)
-            verdict = audit_partitioned(task, asked, _runner(spark, progress), note or (lambda _: None))
-            if verdict is not None:
-                rows += rows_of(number, task.row[RUN], verdict)
-                del tasks[number]
-    batches = in_batches(tasks, _ROWS_OF_A_TASK)
+    for number, verdict in _of_long_runs(spark, tasks, service, note or (lambda _: None), progress, sort):
+        rows += rows_of(number, tasks.pop(number).row[RUN], verdict)
+    sharing = min(tasks_at_once(spark), sum(task.rows >= CHECKED_FROM for task in tasks.values()))
+    batches = in_batches(tasks, _OF_A_TASK)
     if batches:
         table = pa.Table.from_pylist(
             [{"numbers": batch.numbers, "tasks": batch.tasks} for batch in batches], schema=_BATCHES
         )
         with watched_tasks(spark, len(batches), progress):
-            work = one_task_per_row(spark, table).mapInArrow(_auditing(service), spark_schema(VERDICTS))
+            work = one_task_per_row(spark, table).mapInArrow(
+                _auditing(service, max(1, sharing)), spark_schema(VERDICTS)
+            )
             rows += collected(work).to_pylist()
     return replace(verdict_of(rows), incomplete_records=incomplete)
+
+
+def _of_long_runs(
+    spark: "SparkSession",
+    tasks: Mapping[int, AuditTask],
+    service: Service | None,
+    note: Note,
+    progress: Progress | None,
+    sort: Sort,
+) -> list[tuple[int, Verdict]]:
+    """The verdicts on long runs that could be audited in partitions; some of them are audited side by side."""
+    run_tasks = _runner(spark, progress)
+
+    def audited(number: int) -> Verdict | None:
+        task = tasks[number]
+        return audit_partitioned(task, service or service_of(task.row), run_tasks, note, sort)
+
+    long = [number for number, task in tasks.items() if is_long(task)]
+    pool = ThreadPoolExecutor(_LONG_RUNS_AT_ONCE)
+    try:
+        found = list(pool.map(audited, long))
+    finally:
+        pool.shutdown(cancel_futures=True)
+    return [(number, verdict) for number, verdict in zip(long, found, strict=True) if verdict is not None]
 
 
 def _runner(spark: "SparkSession", progress: Progress | None) -> RunTasks:
@@ -114,11 +152,11 @@ def _running(kind: TaskKind) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa
     return work
 
 
-def _auditing(service: Service | None) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def _auditing(service: Service | None, sharing: int) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for row in batch.to_pylist():
-                reader = EventReader()
+                reader = EventReader(sharing=sharing)
                 for number, text in zip(row["numbers"], row["tasks"], strict=True):
                     rows = _verdict_rows(number, msgspec.json.decode(text, type=AuditTask), reader, service)
                     yield pa.RecordBatch.from_pylist(rows, schema=VERDICTS)
@@ -132,7 +170,9 @@ def _verdict_rows(
     run = task.row[RUN]
     try:
         events = reader.read(task)
-        verdict = audit_run(task.row, events, service, with_details=lambda: read_with_details(task))
+        verdict = audit_run(
+            task.row, events, service, with_details=lambda: read_with_details(task), sharing=reader.sharing
+        )
         return list(rows_of(number, run, verdict))
     except TraceError as error:
         return [row_of_error(number, run, error)]

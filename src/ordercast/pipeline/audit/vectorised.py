@@ -6,15 +6,15 @@ from ordercast.audit.records import incomplete_records
 from ordercast.audit.run_rows import service_of
 from ordercast.audit.verdict import Verdict
 from ordercast.model.services import Service
-from ordercast.pipeline.audit.partitioned.audit import PARTITIONED_ABOVE, Note, audit_partitioned
+from ordercast.pipeline.audit.partitioned.audit import Note, audit_partitioned, is_long
 from ordercast.pipeline.audit.partitioned.tasks import run_in_process
-from ordercast.pipeline.audit.plan import AuditTask, EventReader, audit_tasks, read_with_details
+from ordercast.pipeline.audit.plan import AuditTask, EventReader, TraceFiles, audit_tasks, read_with_details
 from ordercast.pipeline.audit.run import audit_run
 from ordercast.trace.storage import Location
 
 
 def audit_vectorised(
-    folders: Sequence[Location], service: Service | None = None, *, note: Note | None = None
+    folders: Sequence[Location] | TraceFiles, service: Service | None = None, *, note: Note | None = None
 ) -> Verdict:
     """The verdict of `ordercast.audit.audit`, found faster.
 
@@ -29,5 +29,5 @@ def audit_vectorised(
 
 
 def _audited(task: AuditTask, service: Service, reader: EventReader, note: Note) -> Verdict:
-    found = audit_partitioned(task, service, run_in_process, note) if task.rows > PARTITIONED_ABOVE else None
+    found = audit_partitioned(task, service, run_in_process, note) if is_long(task) else None
     return found or audit_run(task.row, reader.read(task), service, with_details=lambda: read_with_details(task))

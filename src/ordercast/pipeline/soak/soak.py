@@ -24,7 +24,7 @@ from ordercast.pipeline.sweep.measure import chunks_table
 from ordercast.pipeline.sweep.worker import PLACE
 from ordercast.pipeline.work_folder import Manifest, locked, read_manifest, remove_unfinished
 from ordercast.swarm.soak import Soaked, Tally, soak_config
-from ordercast.trace.small_files import write_atomically
+from ordercast.trace.storage import Location, files_below, is_empty, write_whole
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -87,7 +87,7 @@ class Soak:
 
     def __init__(
         self,
-        out: Path,
+        out: Location,
         protocols: Sequence[str],
         *,
         first: int | None = None,
@@ -117,8 +117,9 @@ class Soak:
                 raise ConfigError(
                     f"{out} began with number {self.first}; resume without --first, or choose another folder"
                 )
-            self.rounds = sorted(map(_read_round, (out / ROUNDS).glob("*.json")), key=lambda round_: round_.first)
-        elif out.is_dir() and any(out.iterdir()):
+            self.rounds = [_read_round(out / ROUNDS / name) for name in files_below(out / ROUNDS, ".json")]
+            self.rounds.sort(key=lambda round_: round_.first)
+        elif not is_empty(out):
             raise ConfigError(f"{out} is not empty and holds no soak; choose another folder")
 
     @property
@@ -156,8 +157,9 @@ class Soak:
             return
         manifest = SoakManifest(protocols=self.protocols, first=self.first, views=self.views, logs=self.logs)
         with locked(self.out / MANIFEST, manifest, "soak"):
-            (self.out / ROUNDS).mkdir(exist_ok=True)
-            remove_unfinished([self.out / ROUNDS])
+            if isinstance(self.out, Path):
+                (self.out / ROUNDS).mkdir(exist_ok=True)
+                remove_unfinished([self.out / ROUNDS])
             self._held = True
             try:
                 yield
@@ -166,7 +168,7 @@ class Soak:
 
     def keep(self, done: Round) -> None:
         """Stores a round."""
-        write_atomically(self.out / ROUNDS / f"{done.first:09}.json", msgspec.json.encode(done))
+        write_whole(self.out / ROUNDS / f"{done.first:09}.json", msgspec.json.encode(done))
         self.rounds.append(done)
 
 
@@ -212,7 +214,7 @@ def _run_round(spark: "SparkSession", work: Soak, numbers: range) -> Round:
     return Round(numbers.start, numbers.stop, round(time.monotonic() - started, 3), tally, failed)
 
 
-def _read_round(path: Path) -> Round:
+def _read_round(path: Location) -> Round:
     try:
         return msgspec.json.decode(path.read_bytes(), type=Round)
     except (OSError, msgspec.DecodeError) as error:

@@ -35,7 +35,7 @@ from ordercast.audit.violations import Message
 from ordercast.model.services import Service
 from ordercast.pipeline.audit.partitioned.cut_points import cut_points
 from ordercast.pipeline.audit.partitioned.log_comparison import Comparison
-from ordercast.pipeline.audit.partitioned.long_run import LongRun, NotPartitionableError
+from ordercast.pipeline.audit.partitioned.long_run import LongRun, NotPartitionableError, UnsortedError
 from ordercast.pipeline.audit.partitioned.partition_audit import Partition
 from ordercast.pipeline.audit.partitioned.partition_results import PartitionResults
 from ordercast.pipeline.audit.partitioned.tasks import RunTasks, TaskKind
@@ -44,18 +44,38 @@ from ordercast.trace.schema import ABORTED, RUN
 
 PARTITIONED_ABOVE = 3_000_000
 """Runs with more events are audited in partitions."""
+PARTITIONED_ABOVE_FILES = 256
+"""Runs in more files, too: to open them takes longer than to read them."""
 ROWS_OF_A_PARTITION = 600_000
 """About how many events a partition has."""
 _MOST_SEARCHED = 6  # groups of partitions that do not pass
 
+Sort = Callable[[AuditTask], AuditTask]
+"""Copies the events of a run, in the order of time: the run with the files that hold the copy."""
 Note = Callable[[str], None]
 """Called with a sentence where a run is audited in an unusual way."""
 
 
-def audit_partitioned(task: AuditTask, service: Service, run_tasks: RunTasks, note: Note) -> Verdict | None:
-    """The verdict on a long run; None, with a note, if it has to fall back to a single-task audit."""
+def is_long(task: AuditTask) -> bool:
+    """Whether a run is audited in partitions, as far as that can be."""
+    return task.rows > PARTITIONED_ABOVE or len(task.locations) > PARTITIONED_ABOVE_FILES
+
+
+def audit_partitioned(
+    task: AuditTask, service: Service, run_tasks: RunTasks, note: Note, sort: Sort | None = None
+) -> Verdict | None:
+    """The verdict on a long run; None, with a note, if it has to fall back to a single-task audit.
+
+    `sort`: makes a copy with the events in the order of time, if they are not.
+    """
     try:
-        run = LongRun.indexed(task, service, run_tasks)
+        try:
+            run = LongRun.indexed(task, service, run_tasks)
+        except UnsortedError:
+            if sort is None:
+                raise
+            note(f"run {task.row[RUN]}: its events are not in the order of time, and are sorted first")
+            run = LongRun.indexed(sort(task), service, run_tasks)
         _require_partitionable(run)
         return _with_views(run, _audited(run, note))
     except NotPartitionableError as reason:
@@ -91,7 +111,7 @@ def _with_views(run: LongRun, verdict: Verdict) -> Verdict:
 def _audited(run: LongRun, note: Note) -> Verdict:
     by_position = run.service is Service.PRIORITY_TOTAL
     closed = no_cycle in PROMISES[run.service] and not by_position
-    points = cut_points(run.index, max(1, run.rows // ROWS_OF_A_PARTITION), run.read, closed=closed)
+    points = cut_points(run.index, max(1, run.rows // ROWS_OF_A_PARTITION), run.close_cuts if closed else None)
     partitions = PartitionResults(run, points, closed=closed)
     while (overlap := partitions.audit()) is not None and partitions.all_passed():
         if not partitions.merge(overlap):

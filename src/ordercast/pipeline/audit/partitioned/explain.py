@@ -27,7 +27,7 @@ from ordercast.audit.violations import Violation
 from ordercast.model.services import SELECTIVE, Service
 from ordercast.pipeline.audit.kernel.columns import CODES, FIRST_MEMBERSHIP, kinds_of
 from ordercast.pipeline.audit.partitioned.partition_audit import Partition
-from ordercast.pipeline.audit.partitioned.row_group_index import MembershipEvent
+from ordercast.pipeline.audit.partitioned.row_group_summary import MembershipEvent
 from ordercast.pipeline.audit.partitioned.row_groups import RowGroups, numbers_with_null
 from ordercast.pipeline.audit.run import as_lists
 from ordercast.trace.schema import EVENT, NODE, SEQ, SOURCE, STEP, EventKind

@@ -1,7 +1,6 @@
 """A long run: the index of its row groups, and the tasks that read parts of it."""
 
-from collections.abc import Callable, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 import numpy as np
@@ -22,22 +21,29 @@ from ordercast.pipeline.audit.kernel.columns import (
     has_numbered_views,
     membership_of,
 )
-from ordercast.pipeline.audit.partitioned.cut_points import CUT_POINT_COLUMNS
+from ordercast.pipeline.audit.partitioned.cut_points import OpenCut, closing_tasks
 from ordercast.pipeline.audit.partitioned.explain import ExplainTask, PropertyViolations, checkable_in_partitions
 from ordercast.pipeline.audit.partitioned.log_comparison import ComparisonTask
 from ordercast.pipeline.audit.partitioned.partition_audit import Partition, PartitionTask
-from ordercast.pipeline.audit.partitioned.row_group_index import IndexTask, RowGroupIndex, RowGroupSummary
+from ordercast.pipeline.audit.partitioned.row_group_index import RowGroupIndex
+from ordercast.pipeline.audit.partitioned.row_group_summary import IndexTask, RowGroupSummary
 from ordercast.pipeline.audit.partitioned.row_groups import Ranges, RowGroups
 from ordercast.pipeline.audit.partitioned.tasks import RunTasks, TaskKind
 from ordercast.pipeline.audit.plan import AuditTask
 from ordercast.trace.schema import COMPLETE, NODES, RUN
 
-GROUPS_OF_AN_INDEX_TASK = 24
-"""Row groups that one task summarises."""
+ROWS_OF_AN_INDEX_TASK = 1_200_000
+"""About how many rows one task summarises,"""
+GROUPS_OF_AN_INDEX_TASK = 128
+"""but no more row groups."""
 
 
 class NotPartitionableError(Exception):
     """A run cannot be audited in partitions; the message says why."""
+
+
+class UnsortedError(NotPartitionableError):
+    """The events of a node are not in the order of its steps in the files."""
 
 
 class LongRun:
@@ -75,14 +81,11 @@ class LongRun:
         self.excused = excused_in(self.nodes, membership)
         self.rows = sum(one.rows for one in found)
         self.sends = sum(one.sends for one in found)
-        self.index = RowGroupIndex(
-            self.nodes, [one.numbers.tables() for one in found], [one.delivered.tables() for one in found]
-        )
+        self.index = RowGroupIndex(self.nodes, [one.spans for one in found])
         counts = np.array([np.frombuffer(one.deliveries, np.int64) for one in found])
         self.deliveries = int(counts.sum())
         self.before = np.cumsum(counts, axis=0) - counts
         self.delivered_below = np.cumsum(counts, axis=0)
-        self.read = lru_cache(maxsize=32)(lambda group: self.files[group].read(CUT_POINT_COLUMNS))
 
     @classmethod
     def indexed(cls, task: AuditTask, service: Service, run_tasks: RunTasks) -> "LongRun":
@@ -93,8 +96,8 @@ class LongRun:
             for location in task.locations
             for group in location.groups
         ]
-        starts = range(0, len(files), GROUPS_OF_AN_INDEX_TASK)
-        tasks = [IndexTask(nodes, start, tuple(files[start : start + GROUPS_OF_AN_INDEX_TASK])) for start in starts]
+        rows = [rows for location in task.locations for rows in location.rows]
+        tasks = [IndexTask(nodes, start, tuple(files[start:end])) for start, end in _index_tasks(rows)]
         found: list[RowGroupSummary] = []
         for answer in run_tasks(TaskKind.INDEX, [msgspec.msgpack.encode(one) for one in tasks]):
             found += msgspec.msgpack.decode(answer, type=list[RowGroupSummary])
@@ -102,12 +105,20 @@ class LongRun:
         if any(one.unknown_nodes for one in found):
             raise NotPartitionableError("it names nodes that are not in the group")
         if not all(one.in_order for one in found) or not _in_order([one.steps for one in found]):
-            raise NotPartitionableError("the events of a node are not in the order of its steps in the files")
+            raise UnsortedError("the events of a node are not in the order of its steps in the files")
         return cls(task, service, run_tasks, found, [files[one.number] for one in found])
 
-    def partition_task(self, number: int, partition: Partition) -> bytes:
-        """The task that audits a partition."""
-        groups = self.index.groups_of(np.array(partition.start), np.array(partition.below))
+    def close_cuts(self, cuts: Sequence[tuple[Numbers, Sequence[int]]]) -> list[Numbers]:
+        """Closes cut points, each as far as some row groups tell."""
+        given = [OpenCut(point.tobytes(), _by_file([self.files[group] for group in groups])) for point, groups in cuts]
+        tasks = [msgspec.msgpack.encode(task) for task in closing_tasks(self.nodes, given)]
+        found: list[bytes] = []
+        for answer in self.run_tasks(TaskKind.CLOSE, tasks):
+            found += msgspec.msgpack.decode(answer, type=list[bytes])
+        return [np.frombuffer(point, np.int64) for point in found]
+
+    def partition_task(self, number: int, partition: Partition, groups: Sequence[int], *, closed: bool) -> bytes:
+        """The task that audits a partition, whose events are in these row groups."""
         return msgspec.msgpack.encode(
             PartitionTask(
                 number=number,
@@ -116,6 +127,7 @@ class LongRun:
                 levels=self.levels,
                 receipts=self.receipts,
                 uniform=self.uniform,
+                closed=closed,
                 membership=self.membership,
                 partition=partition,
                 files=_by_file([self.files[group] for group in groups]),
@@ -190,6 +202,18 @@ class LongRun:
         if promise in LEVEL_SOUNDNESS or promise is acknowledged_stays:
             return self.levels
         return promise is not kept or bool(self.row.get(COMPLETE, True))
+
+
+def _index_tasks(rows: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Divides row groups of so many rows into tasks."""
+    start = size = 0
+    for number, more in enumerate(rows):
+        if number > start and (size + more > ROWS_OF_AN_INDEX_TASK or number - start == GROUPS_OF_AN_INDEX_TASK):
+            yield start, number
+            start, size = number, 0
+        size += more
+    if rows:
+        yield start, len(rows)
 
 
 def _in_order(steps: Sequence[Ranges]) -> bool:

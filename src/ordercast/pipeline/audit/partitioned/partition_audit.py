@@ -29,9 +29,12 @@ from ordercast.pipeline.audit.kernel.columns import (
     kinds_of,
     membership_of,
 )
-from ordercast.pipeline.audit.partitioned.row_group_index import MembershipEvent
+from ordercast.pipeline.audit.partitioned.row_group_summary import MembershipEvent
 from ordercast.pipeline.audit.partitioned.row_groups import Ranges, RowGroups, numbers_with_null
 from ordercast.trace.schema import DESTINATIONS, EVENT, NODE, PRIORITY, SEQ, SOURCE, STEP, TIME, EventKind
+
+_MOST_BY_SOURCE = 32
+"""Nodes: of so many, steps by node and source are few enough to be compared in one place."""
 
 
 class Partition(msgspec.Struct, frozen=True):
@@ -56,6 +59,8 @@ class PartitionTask(msgspec.Struct, frozen=True):
     """True if the run recorded levels anywhere."""
     receipts: bool
     uniform: bool
+    closed: bool
+    """Nodes deliver all of one partition before the next, or should."""
     membership: tuple[MembershipEvent, ...]
     """Of the whole run."""
     partition: Partition
@@ -86,7 +91,7 @@ class PartitionResult(msgspec.Struct, frozen=True):
     sent: Ranges | None = None
     """Steps of the sends, by source."""
     delivered: Ranges | None = None
-    """Steps of the deliveries, by node and source."""
+    """Steps of the deliveries, by node and source; by node in large groups, if the partition is closed."""
     accepted: Ranges | None = None
     """Steps of the acceptances, by node and source."""
     deliveries: bytes = b""
@@ -113,11 +118,24 @@ def audit_partition(task: PartitionTask) -> PartitionResult:
         rows=rows,
         unaccepted=_unaccepted(run, service).tobytes() if task.levels else b"",
         sent=Ranges.over(task.nodes, run.sends.source, run.sends.step),
-        delivered=_steps_of(run, EventKind.DELIVER),
+        delivered=_delivered(run, by_node=steps_by_node(task.nodes, closed=task.closed)),
         accepted=_steps_of(run, EventKind.ACCEPT),
         deliveries=np.bincount(run.events[EventKind.DELIVER].node, minlength=task.nodes).tobytes(),
         by_priority=_steps_by_priority(run) if same_runs in PROMISES[service] else {},
     )
+
+
+def steps_by_node(nodes: int, *, closed: bool) -> bool:
+    """True if steps of deliveries are not told for each source: of closed partitions of large groups.
+
+    Where a node's deliveries of one partition come before those of the next, so do those of each source.
+    """
+    return closed and nodes > _MOST_BY_SOURCE
+
+
+def _delivered(run: RunColumns, *, by_node: bool) -> Ranges:
+    rows = run.events[EventKind.DELIVER]
+    return Ranges.over(run.nodes, rows.node, rows.step) if by_node else _steps_of(run, EventKind.DELIVER)
 
 
 def _steps_of(run: RunColumns, kind: EventKind, priority: int | None = None) -> Ranges:

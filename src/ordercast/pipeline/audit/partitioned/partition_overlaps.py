@@ -5,12 +5,30 @@ from collections.abc import Sequence
 import numpy as np
 
 from ordercast.pipeline.audit.kernel.columns import Flags, Numbers
+from ordercast.pipeline.audit.partitioned.row_groups import Ranges
 
-StepTables = Sequence[tuple[Numbers, Numbers] | None]
-"""By partition: the first and the last step, for each cell of a table; None if the partition could not be read."""
+Table = tuple[Numbers, Numbers]
+"""The first and the last step, for each cell."""
 
 
-def first_overlap(tables: StepTables) -> range | None:
+class StepTables(Sequence[Table | None]):
+    """By partition: the first and the last step, for each cell of a table; None if the partition could not be read.
+
+    A table is made when it is asked for, since all together may be large.
+    """
+
+    def __init__(self, ranges: Sequence[Ranges | None]) -> None:
+        self._ranges = ranges
+
+    def __len__(self) -> int:
+        return len(self._ranges)
+
+    def __getitem__(self, number: int) -> Table | None:  # type: ignore[override]
+        one = self._ranges[number]
+        return None if one is None else one.tables()
+
+
+def first_overlap(tables: Sequence[Table | None]) -> range | None:
     """From the first partition with a later step than some partition after it, through that one; None if none has."""
     latest: Numbers | None = None
     for number, table in enumerate(tables):

@@ -10,9 +10,9 @@ from ordercast.audit.priorities import sender_order_kept_by_priority
 from ordercast.audit.services import PROMISES
 from ordercast.pipeline.audit.kernel.columns import Numbers
 from ordercast.pipeline.audit.partitioned.long_run import LongRun
-from ordercast.pipeline.audit.partitioned.partition_audit import Partition, PartitionResult
+from ordercast.pipeline.audit.partitioned.partition_audit import Partition, PartitionResult, steps_by_node
 from ordercast.pipeline.audit.partitioned.partition_overlaps import StepTables, first_gap, first_overlap
-from ordercast.pipeline.audit.partitioned.row_groups import LEAST, MOST, Ranges
+from ordercast.pipeline.audit.partitioned.row_groups import LEAST, MOST
 from ordercast.pipeline.audit.partitioned.tasks import TaskKind
 
 _MOST_ROWS_MERGED = 6_000_000  # of overlapping partitions that are audited as one
@@ -39,7 +39,11 @@ class PartitionResults:
     def audit(self) -> range | None:
         """Audits all partitions without a result; the first overlap that leaves the order unknown, if any."""
         missing = [number for number, result in enumerate(self.results) if result is None]
-        tasks = [self.run.partition_task(number, self.partition(number)) for number in missing]
+        groups = self.run.index.groups_of_all(np.array(self.cut_points))
+        tasks = [
+            self.run.partition_task(number, self.partition(number), groups[number], closed=self.closed)
+            for number in missing
+        ]
         for answer in self.run.run_tasks(TaskKind.AUDIT, tasks):
             result = msgspec.msgpack.decode(answer, type=PartitionResult)
             self.results[result.number] = result
@@ -90,12 +94,12 @@ class PartitionResults:
     def _overlaps(self) -> Iterator[range | None]:
         if self.closed:
             yield self._order_overlap()
-        if sender_order_kept in self._promises:
+        if sender_order_kept in self._promises and not steps_by_node(self.run.nodes, closed=self.closed):
             yield first_overlap(self._tables("delivered"))
         if sender_order_kept_by_priority in self._promises:
             for priority in {priority for result in self.results if result for priority in result.by_priority}:
                 ranges = [result.by_priority.get(priority) if result else None for result in self.results]
-                yield first_overlap([None if one is None else one.tables() for one in ranges])
+                yield first_overlap(StepTables(ranges))
         if self.run.levels:
             accepted = self._tables("accepted")
             yield first_overlap(accepted)
@@ -107,13 +111,16 @@ class PartitionResults:
         return first_overlap([_steps_by_node(self.run.nodes, result) for result in self.results])
 
     def _tables(self, what: str) -> StepTables:
-        ranges: list[Ranges | None] = [getattr(result, what) for result in self.results]
-        return [None if one is None else one.tables() for one in ranges]
+        return StepTables([None if result is None else getattr(result, what) for result in self.results])
 
 
 def _steps_by_node(nodes: int, result: PartitionResult | None) -> tuple[Numbers, Numbers] | None:
     """The steps between which each node delivered messages of a partition."""
     if result is None or result.delivered is None:
         return None
-    lowest, highest = (table.reshape(nodes, nodes) for table in result.delivered.tables())
-    return lowest.min(axis=1, initial=MOST), highest.max(axis=1, initial=LEAST)
+    cells, first, last = result.delivered.sparse()
+    node = cells * nodes // result.delivered.cells  # of nodes · nodes cells, or of as many as nodes
+    lowest, highest = np.full(nodes, MOST), np.full(nodes, LEAST)
+    np.minimum.at(lowest, node, first)
+    np.maximum.at(highest, node, last)
+    return lowest, highest

@@ -1,146 +1,112 @@
-"""The index of row groups: what each row group of a long run contains, found before anything is audited."""
+"""The index of a long run: where the events of each partition may be, and which row groups lie across a cut point.
+
+It is made of the summaries of all row groups, which are in the order of time. Everything here takes time in proportion
+to the summaries and to what is found, however many partitions there are.
+"""
 
 from collections.abc import Sequence
 
-import msgspec
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
+import numpy.typing as npt
 
-from ordercast.audit.logs import LEVELS
-from ordercast.pipeline.audit.kernel.columns import CODES, FIRST_MEMBERSHIP, OTHER, TRANSMITTED, Numbers, kinds_of
-from ordercast.pipeline.audit.partitioned.row_groups import Ranges, RowGroups, numbers_with_null
-from ordercast.trace.schema import DESTINATIONS, EVENT, NODE, SEQ, SOURCE, STEP, TIME, EventKind
+from ordercast.pipeline.audit.kernel.columns import Numbers
+from ordercast.pipeline.audit.partitioned.row_group_summary import Spans
+from ordercast.pipeline.audit.partitioned.row_groups import LEAST
 
-_LEVELS = [CODES[level] for level in LEVELS]
-
-
-class MembershipEvent(msgspec.Struct, frozen=True):
-    """An event about a node instead of a message: a crash, an abort or a view."""
-
-    node: int
-    step: int
-    time: int
-    event: str
-    destinations: tuple[int, ...] | None
-    seq: int | None = None
-    """The number of a view, where views have numbers."""
-
-    def as_row(self) -> dict[str, object]:
-        """As a row of `events`."""
-        return msgspec.structs.asdict(self)
-
-
-class IndexTask(msgspec.Struct, frozen=True):
-    """Row groups to be summarised."""
-
-    nodes: int
-    first: int
-    """Number of the first of them among all row groups of the run."""
-    files: tuple[RowGroups, ...]
-
-
-class RowGroupSummary(msgspec.Struct, frozen=True):
-    """What a row group contains."""
-
-    number: int
-    unknown_nodes: bool
-    """True if it names nodes that are not in the group."""
-    rows: int
-    """Events about messages."""
-    sends: int
-    deliveries: bytes
-    """How many, by node."""
-    membership: tuple[MembershipEvent, ...]
-    levels: bool
-    receipts: bool
-    transmissions: bool
-    logs: bool
-    """It has rows about durable logs."""
-    begins: int
-    """The earliest time."""
-    steps: Ranges
-    """Of sends and deliveries, by node."""
-    in_order: bool
-    """True if each node's sends and deliveries are in the order of its steps."""
-    numbers: Ranges
-    """Sequence numbers of all messages, by node and source."""
-    delivered: Ranges
-    """Sequence numbers of delivered messages, by node and source."""
-
-
-def summarise(task: IndexTask) -> list[RowGroupSummary]:
-    """Reads row groups one by one."""
-    found: list[RowGroupSummary] = []
-    for file in task.files:
-        for group in file.groups:
-            one = msgspec.structs.replace(file, groups=(group,))
-            found.append(_summary(task.nodes, task.first + len(found), one))
-    return found
-
-
-def _summary(nodes: int, number: int, file: RowGroups) -> RowGroupSummary:
-    batch = file.read((NODE, STEP, TIME, EVENT, SOURCE, SEQ))
-    kind = kinds_of(batch.column(EVENT))
-    membership = _membership(file) if np.any((kind >= FIRST_MEMBERSHIP) & (kind < OTHER)) else ()
-    unknown = any(not 0 <= at < nodes for one in membership for at in (one.node, *(one.destinations or ())))
-    transmissions = bool(np.any(kind == TRANSMITTED))
-    about_messages = kind < FIRST_MEMBERSHIP
-    if not about_messages.all():
-        batch, kind = batch.filter(pa.array(about_messages)), kind[about_messages]
-    node, step, source, seq = (numbers_with_null(batch.column(name)) for name in (NODE, STEP, SOURCE, SEQ))
-    inside = (node >= 0) & (node < nodes) & (source >= 0) & (source < nodes)
-    if not inside.all():
-        unknown = True
-        node, step, source, seq, kind = node[inside], step[inside], source[inside], seq[inside], kind[inside]
-    cell = node * nodes + source
-    is_delivery = kind == CODES[EventKind.DELIVER]
-    in_logs = is_delivery | (kind == CODES[EventKind.SEND])
-    order = np.argsort(node[in_logs].astype(np.int16), kind="stable")
-    steps, at = step[in_logs][order], node[in_logs][order]
-    time = batch.column(TIME)
-    return RowGroupSummary(
-        number=number,
-        unknown_nodes=unknown,
-        rows=int(node.size),
-        sends=int(np.count_nonzero(kind == CODES[EventKind.SEND])),
-        deliveries=np.bincount(node[is_delivery], minlength=nodes).tobytes(),
-        membership=membership,
-        levels=bool(np.isin(kind, _LEVELS).any()),
-        receipts=bool(np.any(kind == CODES[EventKind.RECEIVE])),
-        transmissions=transmissions,
-        logs=bool(np.any(kind == CODES[EventKind.DURABLE])),
-        begins=pc.min(time).as_py() if batch.num_rows else 0,
-        steps=Ranges.over(nodes, node[in_logs], step[in_logs]),
-        in_order=bool(np.all((steps[1:] > steps[:-1]) | (at[1:] != at[:-1]))),
-        numbers=Ranges.over(nodes * nodes, cell, seq),
-        delivered=Ranges.over(nodes * nodes, cell[is_delivery], seq[is_delivery]),
-    )
-
-
-def _membership(file: RowGroups) -> tuple[MembershipEvent, ...]:
-    batch = file.read((NODE, STEP, TIME, EVENT, SEQ, DESTINATIONS))
-    kind = kinds_of(batch.column(EVENT))
-    rows = batch.filter(pa.array((kind >= FIRST_MEMBERSHIP) & (kind < OTHER))).to_pylist()
-    return tuple(msgspec.convert(row, MembershipEvent) for row in rows)
+Points = npt.NDArray[np.int64]
+"""Cut points, by their number and source; each source's numbers do not decrease."""
 
 
 class RowGroupIndex:
-    """Sequence numbers by row group, node and source; row groups are in the order of time."""
+    """Which numbers of which sources are in which row groups."""
 
-    def __init__(
-        self, nodes: int, numbers: Sequence[tuple[Numbers, Numbers]], delivered: Sequence[tuple[Numbers, Numbers]]
-    ) -> None:
-        """`numbers` and `delivered`: minima and maxima of each row group, by node and source."""
-        shape = (len(numbers), nodes, nodes)
+    def __init__(self, nodes: int, spans: Sequence[Spans]) -> None:
         self.nodes = nodes
-        self.lowest, self.highest = (np.concatenate(part).reshape(shape) for part in zip(*numbers, strict=True))
-        self.first_delivered, self.last_delivered = (
-            np.concatenate(part).reshape(shape) for part in zip(*delivered, strict=True)
+        self.groups = len(spans)
+        self._lateness = [np.frombuffer(one.lateness, np.int8) for one in spans]
+        cells = [np.frombuffer(one.cells, np.int32) for one in spans]
+        self._group = np.repeat(np.arange(self.groups), [part.size for part in cells])
+        self._ends = np.cumsum([part.size for part in cells])
+        cell = np.concatenate(cells).astype(np.int64) if cells else np.empty(0, np.int64)
+        self._class, self._source = cell // nodes, cell % nodes
+        self._by_source = np.argsort(self._source, kind="stable")
+        self._bounds = np.searchsorted(self._source[self._by_source], np.arange(nodes + 1))
+        self._lowest, self._highest, self._first, self._last = (
+            np.frombuffer(b"".join(getattr(one, name) for one in spans), np.int64)
+            for name in ("lowest", "highest", "first_delivered", "last_delivered")
         )
 
     def groups_of(self, start: Numbers, below: Numbers) -> list[int]:
         """The row groups that may contain events of a partition."""
-        touched = (self.lowest < below) & (self.highest >= start)
-        found: list[int] = np.flatnonzero(touched.any(axis=(1, 2))).tolist()
+        start, below = start[self._source], below[self._source]
+        touched = (self._lowest < below) & (self._highest >= start) & (start < below)
+        found: list[int] = np.unique(self._group[touched]).tolist()
         return found
+
+    def groups_of_all(self, points: Points) -> list[list[int]]:
+        """The same for all partitions, which end below these cut points."""
+        first = self._number_of(points, self._lowest)
+        last = np.minimum(self._number_of(points, self._highest), len(points) - 1)
+        counts = np.maximum(last - first + 1, 0)
+        entry = np.repeat(np.arange(counts.size), counts)
+        partition = first[entry] + np.arange(entry.size) - (np.cumsum(counts) - counts)[entry]
+        source = self._source[entry]
+        start = np.where(partition > 0, points[partition - 1, source], LEAST)
+        something = points[partition, source] > start
+        named = np.unique(partition[something] * max(1, self.groups) + self._group[entry][something])
+        ends = np.searchsorted(named // max(1, self.groups), np.arange(len(points) + 1))
+        groups = named % max(1, self.groups)
+        return [groups[ends[number] : ends[number + 1]].tolist() for number in range(len(points))]
+
+    def delivered_before(self, groups: Sequence[int]) -> Points:
+        """Above the last number of each source that was delivered before some row groups, given in their order."""
+        found = np.full((len(groups), self.nodes), LEAST)
+        latest, done = np.full(self.nodes, LEAST), 0
+        for number, group in enumerate(groups):
+            end = int(self._ends[group - 1]) if group else 0
+            np.maximum.at(latest, self._source[done:end], self._last[done:end])
+            done = end
+            found[number] = np.where(latest == LEAST, LEAST, latest + 1)
+        return found
+
+    def across(self, points: Points) -> list[list[tuple[int, int]]]:
+        """For each cut point the row groups in which some node may deliver what is above it before what is below.
+
+        These are ranges, from the first through the last row group, one for each node that has any, without repetition.
+        """
+        cuts = len(points)
+        holds = self._last > LEAST
+        below = np.where(holds, self._number_of(points, self._first), cuts)  # the first cut that leaves some below
+        above = np.where(holds, self._number_of(points, self._last) - 1, -1)  # the last that leaves some above
+        last_below = np.full((self.nodes, cuts + 1), -1, np.int32)
+        first_above = np.full((self.nodes, cuts + 1), self.groups, np.int32)
+        classes = self._group * _MOST_CLASSES + self._class
+        named, starts = np.unique(classes, return_index=True)  # entries are sorted so
+        if not named.size:
+            return [[] for _ in range(cuts)]
+        begins = np.minimum.reduceat(below, starts).tolist()
+        ends = np.maximum.reduceat(above, starts).tolist()
+        members = [(int(one) // _MOST_CLASSES, int(one) % _MOST_CLASSES) for one in named]
+        for (group, lateness), begin in zip(members, begins, strict=True):
+            last_below[self._lateness[group] == lateness, begin] = group
+        for (group, lateness), end in zip(reversed(members), reversed(ends), strict=True):
+            first_above[self._lateness[group] == lateness, end] = group  # of -1: in the last column, which is not read
+        last_below = np.maximum.accumulate(last_below[:, :cuts], axis=1)
+        first_above = np.minimum.accumulate(first_above[:, :cuts][:, ::-1], axis=1)[:, ::-1]
+        found: list[list[tuple[int, int]]] = []
+        for cut in range(cuts):
+            mixed = first_above[:, cut] <= last_below[:, cut]
+            pairs = zip(first_above[mixed, cut].tolist(), last_below[mixed, cut].tolist(), strict=True)
+            found.append(sorted(set(pairs)))
+        return found
+
+    def _number_of(self, points: Points, numbers: Numbers) -> Numbers:
+        """For a number of each entry: how many cut points are not above it."""
+        found = np.empty(numbers.size, np.int64)
+        for source in range(self.nodes):
+            mine = self._by_source[self._bounds[source] : self._bounds[source + 1]]
+            found[mine] = np.searchsorted(points[:, source], numbers[mine], side="right")
+        return found
+
+
+_MOST_CLASSES = 128  # of lateness

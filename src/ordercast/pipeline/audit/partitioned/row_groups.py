@@ -47,26 +47,47 @@ def _opened(
 
 
 class Ranges(msgspec.Struct, frozen=True):
-    """Minimum and maximum for each cell of a table; `MOST` and `LEAST` for empty cells."""
+    """Minimum and maximum for each cell of a table, of which most may be empty."""
 
+    cells: int
+    """How many there are, also empty ones."""
+    filled: bytes
+    """Those that are not empty, increasing."""
     lowest: bytes
     highest: bytes
 
     @classmethod
     def over(cls, cells: int, cell: npt.NDArray[np.signedinteger], values: Numbers) -> "Ranges":
         """Of values, given the cell of each."""
-        lowest, highest = np.full(cells, MOST), np.full(cells, LEAST)
-        if values.size:
-            order = np.argsort(cell.astype(np.int16) if cells < 2**15 else cell, kind="stable")
-            sorted_cells, values = cell[order], values[order]
-            starts = np.flatnonzero(np.concatenate(([True], sorted_cells[1:] != sorted_cells[:-1])))
-            lowest[sorted_cells[starts]] = np.minimum.reduceat(values, starts)
-            highest[sorted_cells[starts]] = np.maximum.reduceat(values, starts)
-        return cls(lowest.tobytes(), highest.tobytes())
+        return cls(cells, *(part.tobytes() for part in ranges_of(cells, cell, values)))
+
+    def sparse(self) -> tuple[Numbers, Numbers, Numbers]:
+        """The cells that are not empty, and the minimum and the maximum of each."""
+        filled, lowest, highest = (
+            np.frombuffer(part, kind)
+            for part, kind in ((self.filled, np.int32), (self.lowest, np.int64), (self.highest, np.int64))
+        )
+        return filled.astype(np.int64), lowest, highest
 
     def tables(self) -> tuple[Numbers, Numbers]:
-        """The minimum and the maximum of each cell."""
-        return np.frombuffer(self.lowest, np.int64), np.frombuffer(self.highest, np.int64)
+        """The minimum and the maximum of each cell; `MOST` and `LEAST` for empty ones."""
+        filled, *found = self.sparse()
+        lowest, highest = np.full(self.cells, MOST), np.full(self.cells, LEAST)
+        lowest[filled], highest[filled] = found
+        return lowest, highest
+
+
+def ranges_of(
+    cells: int, cell: npt.NDArray[np.signedinteger], values: Numbers
+) -> tuple[npt.NDArray[np.int32], Numbers, Numbers]:
+    """The cells that have values, increasing, and the least and the greatest value of each."""
+    if not values.size:
+        return np.empty(0, np.int32), np.empty(0, np.int64), np.empty(0, np.int64)
+    order = np.argsort(cell.astype(np.int16) if cells < 2**15 else cell, kind="stable")
+    of_value, values = cell[order], values[order]
+    starts = np.flatnonzero(np.concatenate(([True], of_value[1:] != of_value[:-1])))
+    lowest, highest = (which.reduceat(values, starts).astype(np.int64) for which in (np.minimum, np.maximum))
+    return of_value[starts].astype(np.int32), lowest, highest
 
 
 def numbers_with_null(column: pa.Array) -> Numbers:

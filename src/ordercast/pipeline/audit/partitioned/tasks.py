@@ -6,16 +6,18 @@ from typing import Any
 
 import msgspec
 
+from ordercast.pipeline.audit.partitioned.cut_points import ClosingTask, close_cuts
 from ordercast.pipeline.audit.partitioned.explain import ExplainTask, explain
 from ordercast.pipeline.audit.partitioned.log_comparison import ComparisonTask, compare
 from ordercast.pipeline.audit.partitioned.partition_audit import PartitionTask, audit_partition
-from ordercast.pipeline.audit.partitioned.row_group_index import IndexTask, summarise
+from ordercast.pipeline.audit.partitioned.row_group_summary import IndexTask, summarise
 
 
 class TaskKind(StrEnum):
     """What a task does."""
 
     INDEX = "index"
+    CLOSE = "close"
     AUDIT = "audit"
     COMPARE = "compare"
     EXPLAIN = "explain"
@@ -26,6 +28,7 @@ RunTasks = Callable[[TaskKind, Sequence[bytes]], list[bytes]]
 
 _TASKS: dict[TaskKind, tuple[Any, Callable[[Any], Any]]] = {
     TaskKind.INDEX: (IndexTask, summarise),
+    TaskKind.CLOSE: (ClosingTask, close_cuts),
     TaskKind.AUDIT: (PartitionTask, audit_partition),
     TaskKind.COMPARE: (ComparisonTask, compare),
     TaskKind.EXPLAIN: (ExplainTask, explain),
