@@ -58,6 +58,7 @@ class Life:
         self.refusals: list[str] = []
         self.end: Exception | None = None
         """How reading ended; None: as it was asked to."""
+        self._joins: asyncio.Task[Group] | None = None
         self._awaiting: set[asyncio.Task[None]] = set()
         self.process.start(self.main)
 
@@ -100,16 +101,23 @@ class Life:
             while self.group is None:
                 if self.wants_to_leave:
                     return
+                self._joins = self.process.loop.create_task(self._join())
                 try:
-                    self.group = await self.joining()
+                    self.group = await self._joins
                 except (JoinError, ordercast.ConfigError) as error:
                     self.refusals.append(str(error))
                     await asyncio.sleep(_AGAIN)
+                except asyncio.CancelledError:
+                    if not self.wants_to_leave:
+                        raise
             if self.wants_to_leave:
                 self._spawn(self._leave(now=False))
             await self._read(self.group)
         finally:
             self.ended = True
+
+    async def _join(self) -> Group:
+        return await self.joining()
 
     async def _read(self, group: Group) -> None:
         try:
@@ -162,6 +170,8 @@ class Life:
             self.wants_to_leave = True
             if self.group is not None:
                 self._spawn(self._leave(now=now))
+            elif self._joins is not None:
+                self._joins.cancel()
 
     async def _leave(self, *, now: bool) -> None:
         assert self.group is not None
@@ -175,7 +185,9 @@ class Life:
 
     def close(self) -> None:
         """Closes the group together with the others."""
-        if self.group is not None and not self.wants_to_leave:
+        if self.group is None:
+            self.leave(now=True)
+        elif not self.wants_to_leave:
             self.wants_to_leave = True
             self._spawn(self._close())
 

@@ -45,7 +45,7 @@ def _weather(rng: Random, setup: Setup) -> Weather:
         loss=sometimes(0.6, [0.01, 0.05, 0.2]),
         late=sometimes(0.3, [0.001, 0.02]),
         doubled=sometimes(0.3, [0.02, 0.3]),
-        changed=sometimes(0.5, [0.01, 0.1]) if setup.encrypted else 0.0,  # else only the system's checksum would notice
+        changed=sometimes(0.5, [0.01, 0.1]) if setup.encrypted else 0.0,
         truncated=sometimes(0.2, [0.01, 0.05]),
         rate=sometimes(0.2, [500_000.0, 5_000_000.0]),
         buffer=rng.choice([4 << 20, 4 << 20, 200_000]),

@@ -22,7 +22,7 @@ class Weather(msgspec.Struct, frozen=True, kw_only=True):
     """So many take 3, 20 or 200 times as long."""
     doubled: float = 0.0
     changed: float = 0.0
-    """One byte of the datagram."""
+    """One byte of the datagram; in a group without a key it is lost, since the system's checksum is all there is."""
     truncated: float = 0.0
     rate: float = 0.0
     """Bytes a second from one host to another; 0: as many as there are."""

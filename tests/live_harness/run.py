@@ -12,6 +12,8 @@ from tests.live_harness.standing import expects_all, is_settled
 from tests.live_harness.world import SECOND, EndlessError, World
 
 _LOOK = SECOND // 20
+_WEATHER = {"split", "storm", "deaf"}
+_NOTICED = 2.0  # failure timeouts after the last fault: by then somebody has suspected whoever was silent
 SETTLES = 40.0
 """Failure timeouts within which all are in one view, when nothing is lost any more."""
 ENDS = 40.0
@@ -38,7 +40,7 @@ class Run:
     def __init__(self, plan: Plan, *, remembers: bool = False) -> None:
         self.plan, self.world = plan, World(plan.seed)
         self.world.remembers = remembers
-        self.world.network = Network(self.world, plan.weather)
+        self.world.network = Network(self.world, plan.weather, encrypted=plan.setup.encrypted)
         self.records = Records(self.world)
         self.lives: list[Life] = []
         self.settled = False
@@ -51,8 +53,7 @@ class Run:
             try:
                 for number, name in enumerate(names_of(self.plan)[: self.plan.setup.founders]):
                     world.at(world.now + number * 1000, self._start, name, "members")
-                last = self._schedule()
-                world.run(last)
+                world.run(self._schedule())
                 failures += self._settle()
                 failures += self._end()
             except EndlessError as error:
@@ -73,13 +74,14 @@ class Run:
         for step in self.plan.steps:
             when, *words = step.split()
             at = begun + int(float(when) * SECOND)
-            last = max(last, at)
+            lasts = float(words[-1]) if words[1] == "pauses" or words[0] in _WEATHER else 0.0
+            last = max(last, at + int(lasts * SECOND))
             self.world.at(at, self._step, words)
-        return last
+        return last + int(_NOTICED * self.plan.setup.failure_timeout * SECOND)
 
     def _step(self, words: list[str]) -> None:
         name, *rest = words
-        until = self.world.now + int(float(rest[-1]) * SECOND) if name in {"split", "storm", "deaf"} else 0
+        until = self.world.now + int(float(rest[-1]) * SECOND) if name in _WEATHER else 0
         match [name, *rest]:
             case ["split", side, _]:
                 ours = {place_of(self.plan, each) for each in side.split(",")}
