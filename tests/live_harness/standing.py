@@ -65,5 +65,8 @@ def _has_quorum(view: GroupView, lives: Sequence[Life], plan: Plan) -> bool:
     }
     there = [place for place, each in enumerate(view.members) if (each.name, each.number) in living]
     least = plan.setup.founders // 2 + 1 if plan.setup.quorum == "static" else 1
+    resilience = min(plan.setup.resilience, len(view.members) - 1)
+    if resilience:
+        least = max(least, len(view.members) - resilience)
     half = 2 * len(there) == len(view.members) and 0 in there
     return len(there) >= least and (2 * len(there) > len(view.members) or half)
