@@ -16,6 +16,7 @@ from tests.live_harness.world import Process, World
 GROUP = "virtual"
 PORT = 7000
 _KEY = keys_from_text(new_key(), "here")
+_TURNS = 4  # of the event loop, within which whoever waits for a receipt is told of the end
 _AGAIN = 0.1  # seconds, then a process that could not join is started again
 
 
@@ -40,6 +41,14 @@ class Sent:
         self.done = False
 
 
+class Segment:
+    """The messages that were handed out between a view and the next one."""
+
+    def __init__(self, view: View) -> None:
+        self.view = view
+        self.messages: list[Message] = []
+
+
 class Life:
     """One life of a process that is a member, from its start to its end."""
 
@@ -52,6 +61,8 @@ class Life:
         self.received: list[Message] = []
         self.heard: set[bytes] = set()
         self.views: list[View] = []
+        self.segments: list[Segment] = []
+        """What it was handed in each view, one after the other."""
         self.notices: list[Excluded | Blocked | Unblocked] = []
         self.wants_to_leave = self.ended = False
         self.asked_to_abort = False
@@ -112,6 +123,7 @@ class Life:
                         raise
             if self.wants_to_leave:
                 self._spawn(self._leave(now=False))
+            self.segments.append(Segment(self.group.view))
             await self._read(self.group)
         finally:
             self.ended = True
@@ -124,9 +136,11 @@ class Life:
             async for event in group.events():
                 if isinstance(event, Message):
                     self.received.append(event)
+                    self.segments[-1].messages.append(event)
                     self.heard.add(event.payload)
                 elif isinstance(event, View):
                     self.views.append(event)
+                    self.segments.append(Segment(event))
                 else:
                     self.notices.append(event)
         except GroupAborted as error:
@@ -135,8 +149,8 @@ class Life:
             await group.leave()
         except GroupAborted as error:
             self.end = error
-        while self._awaiting:  # whoever waits for a receipt is told
-            await asyncio.wait(self._awaiting)
+        for _ in range(_TURNS):
+            await asyncio.sleep(0)
 
     # --- what it is told to do, in a turn of its own ---
 

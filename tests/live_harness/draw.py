@@ -12,7 +12,15 @@ def draw(number: int, orders: tuple[str, ...] = ORDERS) -> Plan:
     """The plan of this number."""
     rng = Random(f"live {number}")  # noqa: S311
     setup = _setup(rng, orders[number % len(orders)])
-    steps = sorted(_sendings(rng, setup) + _faults(rng, setup), key=lambda step: step[0])
+    kind = rng.choice(["short", "short", "views", "views", "long"])
+    lasting, messages, faults = {
+        "short": (0.6, [0, 2, 6, 12], [1, 1, 2, 3]),
+        "views": (0.4, [2, 6], [3, 4, 5, 6]),
+        "long": (3.0, [4, 12, 30], [0, 1, 2, 3, 5]),
+    }[kind]
+    found = _sendings(rng, setup, lasting, rng.choice(messages))
+    kinds = _OF_VIEWS if kind == "views" else _KINDS
+    steps = sorted(found + _faults(rng, setup, lasting, rng.choices(kinds, k=rng.choice(faults))), key=lambda at: at[0])
     return Plan(
         seed=number, setup=setup, weather=_weather(rng, setup), steps=tuple(f"{at:.4f} {what}" for at, what in steps)
     )
@@ -58,10 +66,10 @@ def _weather(rng: Random, setup: Setup) -> Weather:
     )
 
 
-def _sendings(rng: Random, setup: Setup) -> list[tuple[float, str]]:
+def _sendings(rng: Random, setup: Setup, lasting: float, count: int) -> list[tuple[float, str]]:
     names = _FOUNDERS[: setup.founders]
     found = []
-    for _ in range(rng.choice([0, 4, 12, 30])):
+    for _ in range(count):
         size = rng.choice([10, 10, 100, 3000, 80_000]) if rng.random() < 0.3 else 20
         options = ""
         if setup.order in {"partial", "total"} and rng.random() < 0.4:
@@ -71,17 +79,16 @@ def _sendings(rng: Random, setup: Setup) -> list[tuple[float, str]]:
             options += f" priority={rng.choice([0, 1, 7])}"
         if rng.random() < 0.1:
             options += f" count={rng.choice([5, 40])}"
-        found.append((rng.uniform(0.0, 3.0), f"{rng.choice(names)} sends {size}{options}"))
+        found.append((rng.uniform(0.0, lasting), f"{rng.choice(names)} sends {size}{options}"))
     return found
 
 
-def _faults(rng: Random, setup: Setup) -> list[tuple[float, str]]:
+def _faults(rng: Random, setup: Setup, lasting: float, kinds: list[str]) -> list[tuple[float, str]]:
     found: list[tuple[float, str]] = []
     names = _FOUNDERS[: setup.founders]
-    for _ in range(rng.choice([0, 1, 1, 2, 3, 5])):
-        at, name, other = rng.uniform(0.1, 2.5), rng.choice(names), rng.choice(names)
-        length = rng.choice([0.1, 0.4, 0.7, 1.5])
-        kind = rng.choice(_KINDS)
+    for kind in kinds:
+        at, name, other = rng.uniform(0.05, lasting), rng.choice(names), rng.choice(names)
+        length = rng.choice([0.05, 0.1, 0.4, 0.7, 1.5])
         if kind == "dies":
             found.append((at, f"{name} dies"))
             if rng.random() < 0.6:
@@ -110,5 +117,6 @@ def _faults(rng: Random, setup: Setup) -> list[tuple[float, str]]:
     return found
 
 
+_OF_VIEWS = ("suspects", "suspects", "suspects", "dies", "leaves", "joins", "pauses", "deaf", "storm", "split")
 _KINDS = ("dies", "dies", "joins", "leaves", "pauses", "split", "deaf", "storm", "suspects", "suspects", "aborts")
 _HOW = ("members", "contacts")

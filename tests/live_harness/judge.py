@@ -2,10 +2,12 @@
 
 from asyncio import all_tasks
 from collections.abc import Sequence
+from itertools import combinations
 from typing import NamedTuple
 
+from ordercast.live.events import View
 from ordercast.model.errors import TraceError
-from tests.live_harness.application import Life
+from tests.live_harness.application import Life, Segment
 from tests.live_harness.records import Records
 from tests.live_harness.standing import view_of
 
@@ -53,9 +55,8 @@ def of_ends(lives: Sequence[Life]) -> list[Failure]:
 
 def of_groups(lives: Sequence[Life]) -> list[Failure]:
     """What applications were handed, and told by receipts."""
-    found = [
-        Failure("exception", f"{life.name}: {error}") for life in lives for error in life.process.errors
-    ]
+    found = [Failure("exception", f"{life.name}: {error}") for life in lives for error in life.process.errors]
+    found += of_views(lives) + of_orders(lives)
     aborts = any(life.asked_to_abort for life in lives)
     for life in lives:
         if life.end is not None and not life.wants_to_leave and not aborts:
@@ -74,6 +75,44 @@ def of_groups(lives: Sequence[Life]) -> list[Failure]:
             if after.number <= before.number:
                 found.append(Failure("views", f"{life.name} was handed view {after.number} after {before.number}"))
     return found
+
+
+def of_views(lives: Sequence[Life]) -> list[Failure]:
+    """Members that go together from one view to the next were handed the same messages, of those for both."""
+    found = []
+    went: dict[tuple[int, int, int], list[tuple[Life, Segment, View]]] = {}
+    for life in lives:
+        member = life.member
+        for before, after in zip(life.segments, life.segments[1:], strict=False):
+            if member is not None and life.name in after.view.together:
+                key = member.terms.session, before.view.number, after.view.number
+                went.setdefault(key, []).append((life, before, after.view))
+    for (_, number, _), together in went.items():
+        for (one, mine, view), (other, theirs, _) in combinations(together, 2):
+            if other.name in view.together and _for_both(mine, one, other) != _for_both(theirs, one, other):
+                found.append(Failure("lost", f"{one.name} and {other.name} were handed others in view {number}"))
+    return found
+
+
+def _for_both(segment: Segment, one: Life, other: Life) -> set[bytes]:
+    return {message.payload for message in segment.messages if {one.name, other.name} <= set(message.destinations)}
+
+
+def of_orders(lives: Sequence[Life]) -> list[Failure]:
+    """Any two were handed what both were handed of one sender in the same order; and of all, in a total order."""
+    found = []
+    for one, other in combinations(lives, 2):
+        total = one.plan.setup.order not in {"partial", "po"}
+        for sender in {None} if total else {message.sender for message in one.received}:
+            mine, theirs = (_handed(life, sender) for life in (one, other))
+            common = set(mine) & set(theirs)
+            if [each for each in mine if each in common] != [each for each in theirs if each in common]:
+                found.append(Failure("order", f"{one.name} and {other.name} were handed messages in different orders"))
+    return found
+
+
+def _handed(life: Life, sender: str | None) -> list[bytes]:
+    return [message.payload for message in life.received if sender in {None, message.sender}]
 
 
 def _invented(life: Life, lives: Sequence[Life]) -> list[Failure]:

@@ -67,9 +67,12 @@ class VirtualLoop(asyncio.BaseEventLoop):
         """Cancels all tasks, until none is left that needs no more than some turns to end."""
         self.set_exception_handler(lambda *_: None)
         for _ in range(20):
-            for task in asyncio.all_tasks(self):
+            tasks = asyncio.all_tasks(self)
+            for task in tasks:
                 task.cancel()
             self._scheduled.clear()
+            if not tasks and not self._ready:
+                break
             self.turn()
 
     def _process_events(self, event_list: "list[asyncio.Handle]") -> None:

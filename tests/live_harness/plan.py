@@ -77,9 +77,7 @@ def names_of(plan: Plan) -> tuple[str, ...]:
 def _changed(value: msgspec.Struct) -> dict[str, Any]:
     default = type(value)()
     return {
-        name: getattr(value, name)
-        for name in value.__struct_fields__
-        if getattr(value, name) != getattr(default, name)
+        name: getattr(value, name) for name in value.__struct_fields__ if getattr(value, name) != getattr(default, name)
     }
 
 

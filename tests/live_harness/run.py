@@ -12,8 +12,10 @@ from tests.live_harness.standing import expects_all, is_settled
 from tests.live_harness.world import SECOND, EndlessError, World
 
 _LOOK = SECOND // 20
+_FREED = 2.0  # failure timeouts until a process that has ended has no timer and no task left
 _WEATHER = {"split", "storm", "deaf"}
-_NOTICED = 2.0  # failure timeouts after the last fault: by then somebody has suspected whoever was silent
+_SILENCES = {"dies", "pauses", *_WEATHER}
+_NOTICED = 2.0  # failure timeouts after the last silence: by then somebody has suspected whoever was silent
 SETTLES = 40.0
 """Failure timeouts within which all are in one view, when nothing is lost any more."""
 ENDS = 40.0
@@ -75,9 +77,11 @@ class Run:
             when, *words = step.split()
             at = begun + int(float(when) * SECOND)
             lasts = float(words[-1]) if words[1] == "pauses" or words[0] in _WEATHER else 0.0
+            if _SILENCES.intersection(words):
+                lasts += _NOTICED * self.plan.setup.failure_timeout
             last = max(last, at + int(lasts * SECOND))
             self.world.at(at, self._step, words)
-        return last + int(_NOTICED * self.plan.setup.failure_timeout * SECOND)
+        return last
 
     def _step(self, words: list[str]) -> None:
         name, *rest = words
@@ -173,16 +177,17 @@ class Run:
                 at = self.world.now + number * int(0.3 * SECOND)
                 self.world.at(at, life.process.call, lambda life=life: life.leave(now=False))
         self._wait(ENDS, lambda: all(life.ended or not life.process.alive for life in self.lives))
-        self.world.run(self.world.now + SECOND)
+        self._wait(_FREED, lambda: not of_ends(self.lives))
         return of_ends(self.lives)
 
     def _dispose(self) -> None:
         """What was killed in the middle of something is unwound, where it has no effect any more."""
         for life in self.lives:
-            if not life.ended:
-                life.process.dispose()
+            life.process.dispose()
             if life.member is not None and not life.member.left.done():
+                life.member.left = life.process.loop.create_future()
                 life.member.left.set_result(None)
+            life.process.loop.close()
 
 
 def run_plan(plan: Plan) -> Result:
