@@ -456,7 +456,7 @@ def test_what_happens_to_the_group_is_told(capsys: pytest.CaptureFixture[str]) -
     assert capsys.readouterr().err.splitlines() == [
         "ordercast: B failed",
         "view 1: A, C",
-        "ordercast: blocked: it does not reach A, B, and without them there is no majority",
+        "ordercast: blocked: it does not reach A, B, and without them there are too few members",
         "ordercast: not blocked any more",
         "ordercast: excluded, and joins again: C was silent",
     ]

@@ -131,7 +131,7 @@ def test_who_hears_only_a_minority_stops_and_does_not_end_the_group_of_the_other
             while not groups["A"].blocked:
                 await asyncio.sleep(0.01)
             sending.cancel()
-            with pytest.raises(GroupAborted, match="it did not reach B, C, and without them no majority is left"):
+            with pytest.raises(GroupAborted, match="it did not reach B, C, and without them too few members are left"):
                 await groups["A"].close()
             await groups["B"].send(b"we go on")
             while (await groups["C"].receive()).payload != b"we go on":

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from ordercast.live.settings import NETWORK_MTU
 from ordercast.live.transport.addresses import Address
-from ordercast.live.transport.link_receiver import ACKNOWLEDGE_AFTER, MAX_AHEAD, LinkReceiver
+from ordercast.live.transport.link_receiver import ACKNOWLEDGE_AFTER, MAX_AHEAD, MAX_RANGES, LinkReceiver
 from ordercast.live.transport.link_sender import LinkSender
 from ordercast.live.transport.links import Links
 from ordercast.live.transport.path_model import ACK_DELAY, PathModel
@@ -76,13 +76,13 @@ class Line:
     def acknowledge(self) -> None:
         if not self.receiver.unacknowledged:
             return
-        ranges, delay = self.receiver.acknowledgment(self.now)
+        ranges, delay, waits_for = self.receiver.acknowledgment(self.now)
         pairs, closed = list(zip(ranges[::2], ranges[1::2], strict=True)), self.closed
         if self.chance.random() >= self.loss:
-            self.at(self.now + self.delay, lambda: self.acknowledged(pairs, delay / 1e6, closed))
+            self.at(self.now + self.delay, lambda: self.acknowledged(pairs, delay / 1e6, waits_for, closed))
 
-    def acknowledged(self, pairs: list[tuple[int, int]], delay: float, closed: bool) -> None:
-        self.sender.acknowledged(pairs, delay, self.now, closed=closed)
+    def acknowledged(self, pairs: list[tuple[int, int]], delay: float, waits_for: int, closed: bool) -> None:
+        self.sender.acknowledged(pairs, delay, self.now, waits_for, closed=closed)
         self.sender.transmit(self.now)
 
     def send(self, *datagrams: bytes) -> None:
@@ -271,6 +271,45 @@ def test_forged_pieces_do_not_stop_the_stream() -> None:
     assert found[0] == b"true"
     assert found[-1] == b"truetrue", "it goes on"
     assert len(found) == 3
+
+
+@pytest.mark.parametrize(("field", "by"), [(2, 40), (2, 1), (3, 1), (3, 7000), (4, 1), (5, 1)])
+@pytest.mark.parametrize("seed", range(5))
+def test_pieces_that_are_changed_on_the_way_spoil_datagrams_and_do_not_stop_the_stream(
+    field: int, by: int, seed: int
+) -> None:
+    """What was acknowledged by its number may not have arrived: only the receiver can tell what it waits for."""
+    line, sent, chance = Line(delay=0.01, seed=seed), datagrams(300, seed), Random(seed)
+    take, damages = line.take, True
+
+    def changed(packet: bytes) -> None:
+        if damages and chance.random() < 0.05:
+            heading = list(HEADING.unpack_from(packet))
+            heading[field] += by
+            packet = HEADING.pack(*heading) + packet[HEADING.size :]
+        take(packet)
+
+    line.take = changed  # type: ignore[method-assign]
+    line.send(*sent)
+    line.run(5)
+    damages = False
+    last = datagrams(20, seed + 1)
+    line.send(*last)
+    line.run(30)
+    assert len(line.arrived) == len(sent) + len(last)
+    assert line.arrived[-10:] == last[-10:]
+    assert line.sender.unsent == line.sender.in_flight == 0, "nothing is kept"
+
+
+def test_numbers_that_nobody_sent_do_not_stop_the_stream() -> None:
+    """So many are claimed that the numbers of the sender are too old to be told of."""
+    line, sent = Line(delay=0.01), datagrams(100)
+    for number in range(MAX_RANGES + 1):
+        line.receiver.take(1000 * (number + 1), MAX_AHEAD - 1, 0, 2, memoryview(b"forged"), line.now)
+    line.send(*sent)
+    line.run(60)
+    assert line.arrived == sent
+    assert line.sender.unsent == line.sender.in_flight == 0
 
 
 # --- in groups ---

@@ -275,7 +275,7 @@ def test_who_has_lost_the_majority_is_blocked_and_may_end_alone() -> None:
             while not groups["B"].blocked:
                 await asyncio.sleep(0.01)
             assert groups["B"].members == ("A", "B")
-            with pytest.raises(GroupAborted, match="did not reach A, and without them no majority is left"):
+            with pytest.raises(GroupAborted, match="did not reach A, and without them too few members are left"):
                 await groups["B"].leave()
 
     run(test)

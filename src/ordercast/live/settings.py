@@ -94,7 +94,8 @@ class Settings:
     resilience: int = 0
     """Members besides the sequencer that must hold a message before it is delivered anywhere (order "sequenced" only).
 
-    A message survives the failure of so many members at once, the sequencer among them.
+    A message survives the failure of so many members at once, the sequencer among them. The group goes on with a
+    majority, and with all members but so many if these are more: with half of the members it is the majority.
     """
     quorum: str = "last_view"
     """Who may continue without the others: "last_view", a majority of the current view, or "static".

@@ -195,6 +195,8 @@ class LinkAcknowledgment(msgspec.Struct, frozen=True, array_like=True, gc=False,
     """The numbers that arrived: first and last of each range, ascending."""
     delay: Number
     """Microseconds since the latest of them arrived."""
+    waits_for: Number
+    """The datagram that is handed over next: those before it are done with."""
     closed: bool = False
     """The sender of this has no room for more now."""
 

@@ -146,7 +146,7 @@ class NodeProcess:
                     self._say(why)
                 self._print(f"view {number}: {', '.join(members)}")
             case Blocked(lacks=lacks):
-                self._say(f"blocked: it does not reach {', '.join(lacks)}, and without them there is no majority")
+                self._say(f"blocked: it does not reach {', '.join(lacks)}, and without them there are too few members")
             case Unblocked():
                 self._say("not blocked any more")
             case Excluded(why=why):

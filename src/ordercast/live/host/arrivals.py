@@ -114,6 +114,13 @@ class Arrivals:
         self._flow.enter_view()
         self.detection.enter_view(place, len(view.members))
 
+    def stop(self) -> None:
+        """Nothing arrives any more: nobody is watched, and nobody is answered."""
+        self.detection.stop()
+        for host in (self._host, self.retired):
+            if host is not None:
+                host.forget()
+
     def report_rest(self) -> None:
         """While closing, the session has to know whether anything is in flight."""
         if self.at_rest is not None and self._host is not None:

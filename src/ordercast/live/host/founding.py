@@ -53,6 +53,7 @@ class Founding:
         self.running: RunningGroup | None = None
         """While this member waits for others to open the group: looks whether it is running already."""
         self._knows_other = False  # another group of this name
+        self._deadline: asyncio.TimerHandle | None = None
 
     def begin(self, incarnation: int, others: Sequence[Address], within: float) -> None:
         """Begins the handshake, after the others had so many seconds to say that the group is running."""
@@ -69,7 +70,8 @@ class Founding:
         )
         self.running.begin()
         if not self.running.is_settled:
-            self._loop.call_later(owner.session.machine.config.handshake_timeout / SECOND, self._not_settled)
+            seconds = owner.session.machine.config.handshake_timeout / SECOND
+            self._deadline = self._loop.call_later(seconds, self._not_settled)
 
     def moved(self, found: Mapping[str, Address]) -> None:
         """The names of these members stand for these addresses now. In an open group they are where it may be found."""
@@ -116,3 +118,5 @@ class Founding:
         """The group is open, or over."""
         if self.running is not None:
             self.running.stop()
+        if self._deadline is not None:
+            self._deadline.cancel()

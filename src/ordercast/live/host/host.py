@@ -382,6 +382,10 @@ class Host:
         if not self.closed:
             self._end(None)
 
+    def forget(self) -> None:
+        """Answers nobody any more: no timer is left."""
+        self._timers.cancel_all()
+
     def settle(self, end: int | None) -> "Settled":
         """After the end: which own messages were delivered. `end`: own packets of the last view below it were.
 

@@ -250,7 +250,7 @@ class Member:
         self.founding.founders.stop()
         self.session.stop()
         self.flow.stop()
-        self.arrivals.detection.stop()
+        self.arrivals.stop()
         self.transport.close()
         self.left.set_result(None)
 

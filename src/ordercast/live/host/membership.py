@@ -50,14 +50,14 @@ class Membership:
     def unreached(self, me: str, lacks: int) -> str:
         """Why a member that closes or leaves ends without the others."""
         names = ", ".join(self.members[place] for place in members(lacks))
-        return f"{me} ended alone: it did not reach {names}, and without them no majority is left"
+        return f"{me} ended alone: it did not reach {names}, and without them too few members are left"
 
     def log_blocked(self, me: str, lacks: int, logs: GroupLogs) -> None:
         """The same, for operators."""
         if lacks:
             names = ", ".join(self.members[place] for place in members(lacks))
             logs.membership.warning(
-                "%s is blocked: it does not reach %s, and those that it reaches are no majority of view %d",
+                "%s is blocked: it does not reach %s, and those that it reaches are too few of view %d",
                 *(me, names, self.number),
                 extra={"peer": names, "view": self.number},
             )

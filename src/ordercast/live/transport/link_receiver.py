@@ -89,11 +89,14 @@ class LinkReceiver:
             self._held_bytes += len(piece)
         return not held.missing
 
-    def acknowledgment(self, now: float) -> tuple[tuple[int, ...], int]:
-        """The numbers that arrived, as ranges (first, last, first, last, …), and µs since the latest of them."""
+    def acknowledgment(self, now: float) -> tuple[tuple[int, ...], int, int]:
+        """The numbers that arrived, as ranges (first, last, first, last, …), and µs since the latest of them.
+
+        And the datagram that is handed over next.
+        """
         self.unacknowledged, self.is_urgent = 0, False
         ranges = tuple([number for pair in self._ranges for number in pair])
-        return ranges, max(0, int((now - self._latest_at) * 1e6))
+        return ranges, max(0, int((now - self._latest_at) * 1e6)), self._next
 
     @property
     def heard(self) -> bool:

@@ -40,6 +40,10 @@ class _Outgoing:
         self.arrived = 0
         """Pieces that arrived, as a mask."""
 
+    def is_incomplete(self) -> bool:
+        """Whether a piece of it is not known to have arrived."""
+        return self.arrived != (1 << self.count) - 1
+
 
 class _Transmission(NamedTuple):
     """One piece, sent once."""
@@ -60,6 +64,8 @@ class LinkSender:
         self._stream, self._size, self._path, self._write = stream, segment - HEADING_SIZE, path, write
         self._segment = segment
         self._queue: deque[_Outgoing] = deque()  # not sent, or not all of it
+        self._kept: deque[_Outgoing] = deque()  # sent, and not known to be handed over
+        self._handed_over = 0  # the other side is done with the datagrams below this number
         self._again: deque[tuple[_Outgoing, int]] = deque()  # pieces that were lost
         self._under_way: dict[int, _Transmission] = {}  # by number, ascending
         self._given_up: dict[int, _Transmission] = {}  # taken to be lost, by number
@@ -122,8 +128,13 @@ class LinkSender:
             self._probe(now)
         self.transmit(now)
 
-    def acknowledged(self, ranges: Sequence[tuple[int, int]], delay: float, now: float, *, closed: bool) -> None:
-        """The transmissions of these numbers arrived; the latest of them `delay` seconds before this was said."""
+    def acknowledged(
+        self, ranges: Sequence[tuple[int, int]], delay: float, now: float, waits_for: int, *, closed: bool
+    ) -> None:
+        """The transmissions of these numbers arrived; the latest of them `delay` seconds before this was said.
+
+        `waits_for`: the datagram that the other side hands over next.
+        """
         self.closed = closed
         arrived, latest, number = 0, None, -1
         under_way = self._under_way
@@ -137,6 +148,7 @@ class LinkSender:
                     number, latest = each, found
         if self._given_up:
             self._take_late(ranges)
+        self._note_handed_over(waits_for)
         if latest is None:
             return
         self._timeouts = 0
@@ -155,7 +167,7 @@ class LinkSender:
         end = min(datagram.count, first + max(1, min(MAX_TRAIN, most // self._segment)))
         datagram.sent = end
         if end == datagram.count:
-            self._queue.popleft()
+            self._kept.append(self._queue.popleft())
         self.unsent -= min(end * size, len(datagram.data)) - first * size
         self._send_pieces(datagram, first, end, now)
 
@@ -240,6 +252,31 @@ class LinkSender:
             self._losses_in_order += 1
             if self._losses_in_order > _ROUNDS_WITHOUT_REORDERING:
                 self._reordering, self._losses_in_order = 0.0, 0
+
+    def _note_handed_over(self, waits_for: int) -> None:
+        """Pieces are not authenticated: their numbers may have arrived without them, or they without their numbers.
+
+        What the other side is done with needs no acknowledgment, and what it waits for although all of it has arrived
+        is sent again.
+        """
+        kept = self._kept
+        while kept and kept[0].number < waits_for:
+            done = kept.popleft()
+            if done.is_incomplete():
+                self._forget(done)
+                self._timeouts = 0
+        self._handed_over = max(self._handed_over, waits_for)
+        if kept and kept[0].number == self._handed_over and not kept[0].is_incomplete():
+            kept[0].arrived = 0
+            self._again.extend((kept[0], index) for index in range(kept[0].count))
+
+    def _forget(self, done: _Outgoing) -> None:
+        """What is under way of a datagram, or waits to be sent again, does not matter any more."""
+        for number, each in list(self._under_way.items()):
+            if each.datagram is done:
+                self.in_flight -= each.size
+                del self._under_way[number]
+        done.arrived = (1 << done.count) - 1
 
     def _take_late(self, ranges: Sequence[tuple[int, int]]) -> None:
         """What was taken to be lost, and has arrived."""

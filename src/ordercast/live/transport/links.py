@@ -132,7 +132,7 @@ class Links:
             return
         now, ranges = time.monotonic(), message.ranges
         pairs = list(zip(ranges[::2], ranges[1::2], strict=False))
-        sender.acknowledged(pairs, message.delay / 1e6, now, closed=message.closed)
+        sender.acknowledged(pairs, message.delay / 1e6, now, message.waits_for, closed=message.closed)
         sender.transmit(now)
         self._note_room()
         self._set_timer(sender)
@@ -227,6 +227,6 @@ class Links:
     def _say(self, place: int, now: float) -> None:
         receiver = self._receivers[place]
         self._to_acknowledge.discard(place)
-        ranges, delay = receiver.acknowledgment(now)
+        ranges, delay, waits_for = receiver.acknowledgment(now)
         receiver.said_closed = self._closed
-        self._acknowledge(place, LinkAcknowledgment(ranges, delay, receiver.said_closed))
+        self._acknowledge(place, LinkAcknowledgment(ranges, delay, waits_for, receiver.said_closed))
