@@ -340,8 +340,8 @@ class MemberLog:
     def promise(self, view: int, promised: Ballot | None, accepted: Accepted | None, send: Callable[[], None]) -> None:
         """Sends what tells of a promise when the promise is on the disk: after a restart it still holds."""
         standing = self.standing
-        if standing is None or standing.view.number != view:  # a later view is known to have followed
-            send()
+        if standing is None or standing.view.number != view:  # a later view is noted already
+            self.say_when_durable(send)
             return
         value = None if accepted is None else accepted[1]
         noted = msgspec.structs.replace(standing, promised=promised, accepted=value)
@@ -358,6 +358,10 @@ class MemberLog:
                 send()
 
         self.when_durable(is_noted)
+
+    def say_when_durable(self, send: Callable[[], None]) -> None:
+        """Sends what lets others enter a view that was decided, perhaps by this member alone: it is on the disk then."""
+        self.when_durable(lambda: None if self._closed else send())
 
     def when_durable(self, done: Callable[[], None]) -> None:
         """Calls this in the event loop when all that was written so far is on the disk.
