@@ -125,7 +125,8 @@ class LogPromises:
         """Whether a quorum of the last view was started again with its logs, and of views that may have followed it."""
         views = _views(nodes)
         last = views[max(views)]
-        again = {self._process(node): nodes[node] for node, old in self._scenario.returning.items() if _can(nodes, node)}
+        returned = [node for node, old in self._scenario.returning.items() if nodes[old].crashed and _goes_on(nodes[node])]
+        again = {self._process(node): nodes[node] for node in returned}
         places = [tuple(map(self._process, last))]
         for process, here in again.items():
             note = nodes[process].disk if here.disk is None or not here.disk.note else here.disk
@@ -148,8 +149,8 @@ class LogPromises:
         return ""
 
 
-def _can(nodes: Sequence[NodeState], node: int) -> bool:
-    return not nodes[node].crashed and not nodes[node].left
+def _goes_on(here: NodeState) -> bool:
+    return not here.crashed and not here.left
 
 
 def _items(here: NodeState) -> _Place:

@@ -560,7 +560,7 @@ class Host:
         unit = output.unit
         if type(unit) is Welcome:
             welcome = replace(self._owner.welcome(unit), departed=unit.departed[-MAX_TOLD:])
-            self._when_noted(lambda: self._transport.send_outside(welcome, output.address))
+            self._when_entered(welcome.view.number, lambda: self._transport.send_outside(welcome, output.address))
             return
         if type(unit) is Found:
             unit = self._owner.found(unit, output.address)
@@ -571,19 +571,21 @@ class Host:
             self._transport.send_membership(output.unit, output.to, output.view)
 
         if type(output.unit) is Install:
-            self._when_noted(send)
+            self._when_entered(output.view + 1, send)
         elif self._log is None or type(output.unit) not in _PROMISES:
             send()
+        elif output.view < self.member.current.view.number:
+            self._when_entered(output.view + 1, send)
         else:
             acceptor = self.member.acceptor
             self._log.promise(output.view, acceptor.promised, acceptor.accepted, send)
 
-    def _when_noted(self, send: Callable[[], None]) -> None:
+    def _when_entered(self, view: int, send: Callable[[], None]) -> None:
         """With a log: what lets others enter a view is said when that is on the own disk, with all before it."""
         if self._log is None:
             send()
         else:
-            self._log.say_when_durable(send)
+            self._log.say_when_entered(view, send)
 
     def _install(self, output: InstallView) -> None:
         """From here on outputs are of the machine of this view."""

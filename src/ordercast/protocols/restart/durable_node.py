@@ -100,9 +100,15 @@ class DurableNode(ByNode):
                     self._do(kind, what, found)
         else:
             found = super().handle(event)
-        for output in found:
+        for output in sorted(found, key=self._tells_of_own_view):
             self._log_output(output, out)
         return out
+
+    def _tells_of_own_view(self, output: Output) -> bool:
+        """By it others may enter the view that this node has perhaps just entered: said after that is noted."""
+        unit: Any = getattr(output.unit, "unit", None) if isinstance(output, Send) else None
+        before = isinstance(unit, (*PROMISES, Install)) and unit.view < self.member.current.view.number
+        return before or isinstance(unit, Welcome)
 
     def _recover(self, event: Recovered, out: list[Output]) -> None:
         self.log.recover(event.packets)
