@@ -16,17 +16,18 @@ class Actions:
 
     def __init__(self, space: StateSpace) -> None:
         size, links, patient = space.size, len(space.links), space.scenario.patient
-        bits = iter(1 << place for place in range(1, 1 + 2 * links + 6 * size))
+        bits = iter(1 << place for place in range(1, 1 + 2 * links + 7 * size))
         self.faults = [next(bits) for _ in range(links)]
         """By link: the action of losing or duplicating its units."""
         asked = space.scenario
         crashing, firing = ([next(bits) for _ in range(size)] for _ in range(2))
         suspecting, leaving = ([next(bits) for _ in range(size)] if n else [] for n in (asked.suspicions, asked.leaves))
+        syncing = [next(bits) for _ in range(size)] if asked.logs else []
         draining, submitting = ([next(bits) for _ in range(size)] for _ in range(2))
         receiving = [next(bits) for _ in range(links)]
         self.of_link = [one | other for one, other in zip(self.faults, receiving, strict=True)]
         own = {StepKind.CRASH: crashing, StepKind.FIRE: firing, StepKind.DRAIN: draining, StepKind.SUBMIT: submitting}
-        own |= {StepKind.SUSPECT: suspecting, StepKind.LEAVE: leaving}  # none, if there are no such steps
+        own |= {StepKind.SUSPECT: suspecting, StepKind.LEAVE: leaving, StepKind.SYNC: syncing}  # none, if there are no such steps
         self.of_step: dict[int, int] = {}
         """The action of each step; the key is the step without its timer, or its place in a bag."""
         for kind in StepKind:

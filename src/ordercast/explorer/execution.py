@@ -9,8 +9,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from ordercast.explorer.node_states import NodeInput, outputs_of
 from ordercast.explorer.state_space import State, StateSpace, StepKind, decode
-from ordercast.model.machine import Input, MembershipInput, Output, Send
+from ordercast.model.machine import Output, Send
 from ordercast.model.units import Unit
 
 
@@ -38,7 +39,7 @@ class ExecutedStep:
     """Where it happened; for a unit in flight, its receiver."""
     transmission: Transmission | None
     """The transmission that arrived, was lost or was duplicated."""
-    event: Input | MembershipInput | None
+    event: NodeInput | None
     """The input of the machine, if there was one."""
     outputs: tuple[Output, ...]
     sent: tuple[Transmission, ...]
@@ -84,7 +85,7 @@ class Execution:
         if taken is not None:
             machine: Any = space.nodes.machine(node, space.nodes.states[self.state[node]].snapshot)
             with suppress(Exception):  # the problem of the step names the exception
-                outputs = tuple(machine.handle(taken[1]))
+                outputs = tuple(outputs_of(machine, taken[1]))
         self.state, effect = space.successor(self.state, step)
         if transmission is not None:
             self._update_queue(kind, place - space.first_link, transmission)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from ordercast.explorer.node_disk import NodeDisk
 from ordercast.model.declared_state import Snapshot
 
 JOINS = -1
@@ -39,6 +40,10 @@ class NodeState:
     """It has left the group, and finished its last view with the others."""
     may_end_run: bool = False
     """With priorities: it received a marker, and has delivered nothing before something more urgent since."""
+    disk: NodeDisk | None = None
+    """With logs: that of its log."""
+    logged: "Logged | None" = None
+    """With logs: what its machine has written, kept after a crash."""
 
 
 class OwnView(NamedTuple):
@@ -51,3 +56,17 @@ class OwnView(NamedTuple):
     """What the node had delivered before."""
     acknowledged: int
     """What the node knew as acknowledged before."""
+    durable: int = 0
+    """With logs: how many packets of its log were told to be on its disk before."""
+    anew: int = 0
+    """With logs: the group began anew with it, from the logs of these nodes' processes."""
+
+
+class Logged(NamedTuple):
+    """The log of a node, as its machine knows it."""
+
+    items: tuple[int, ...] = ()
+    durable: int = 0
+    """How many of them it was told to be on its disk, or has found there."""
+    begins: tuple[tuple[int, int], ...] = ()
+    """Views, each with how many items of the log are before it."""

@@ -8,7 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 from ordercast.explorer.links import Links
-from ordercast.explorer.node_state import JOINS, NodeState
+from ordercast.explorer.node_disk import NodeDisk
+from ordercast.explorer.node_state import JOINS, Logged, NodeState
 from ordercast.explorer.promise_checker import PromiseBroken, PromiseChecker
 from ordercast.explorer.scenario import Scenario
 from ordercast.model.declared_state import Snapshot
@@ -20,21 +21,27 @@ from ordercast.model.machine import (
     Level,
     Machine,
     MembershipInput,
+    Output,
     Receive,
     Suspect,
     TimerFired,
 )
 from ordercast.model.nodes import name_of
 from ordercast.model.units import Unit
+from ordercast.protocols.restart.node_log import Recovered, Synced
 
-SUBMIT, DRAINED, LEAVE = 2, 3, 7
+SUBMIT, DRAINED, LEAVE, SYNCED = 2, 3, 7, 11
 """Inputs as numbers; a receipt is 4 * unit, a timer 4 * name + 1. The first submission of a node that joins is that."""
+_RECOVERED = 15  # and above, in fours: with what a disk has
 _SAMPLE = 16  # one snapshot in so many is restored into a new machine and compared
 
 
 def suspicion_code(member: int) -> int:
     """The input that this member is suspected, as a number."""
     return (member + 1) << 2 | 2
+
+
+NodeInput = Input | MembershipInput | Synced | Recovered
 
 
 class Effect:
@@ -50,9 +57,15 @@ class Effect:
         """Levels above the first, the items that reached them, and their destinations: claims about other nodes."""
         self.delivers = False
         self.enters = False
-        """It enters a view, or leaves the group, in a group with membership."""
+        """It enters a view, or leaves the group, in a group with membership; or more is in its log, or on its disk."""
         self.problem = ""
         """The promise that it breaks, as far as it involves this node only; empty if none."""
+
+
+def outputs_of(machine: Any, event: NodeInput) -> list[Output]:
+    """What a machine answers. A process that was started again has its log, and then takes part."""
+    outputs: list[Output] = machine.handle(event)
+    return [*outputs, *machine.handle(Enter())] if isinstance(event, Recovered) else outputs
 
 
 def format_suspicion(node: int, suspect: int) -> str:
@@ -70,6 +83,8 @@ class NodeStates:
         self._machines = [self.machine(node) for node in range(scenario.group.nodes)]
         self._units: dict[Unit, int] = {}
         self._timers: dict[str, int] = {}
+        self._disks: dict[Recovered, int] = {}
+        self._recovered: list[Recovered] = []
         self.states: list[NodeState] = []
         self.units: list[Unit] = []
         self.timer_names: list[str] = []
@@ -85,10 +100,14 @@ class NodeStates:
         self.records: list[int] = []
         """With membership, by state: a number for what the node delivered and acknowledged, and in which views."""
         self._records: dict[object, int] = {}
+        self.can_sync: list[bool] = []
+        """With logs, by state: something that was written is not known to be on the disk."""
 
     def start(self, node: int) -> int:
         """The initial state of a node. With membership, founders are in the first view; the others have not joined."""
         founders, here = self._scenario.founders(), NodeState(node, self.machine(node).snapshot())
+        if self._scenario.logs:
+            here = replace(here, disk=NodeDisk(), logged=Logged())
         if not self._scenario.group.views:
             return self._number(here)
         if node >= founders:
@@ -96,6 +115,9 @@ class NodeStates:
         begun = self._compute(here, Enter())
         assert not begun.problem, begun.problem
         assert not begun.sends, "a founder begins silently"
+        if self._scenario.logs:  # before it is a member
+            begun = self.transition(begun.next, SYNCED)
+            assert not begun.problem, begun.problem
         return begun.next
 
     def machine(self, node: int, snapshot: Snapshot | None = None) -> Machine:
@@ -105,7 +127,7 @@ class NodeStates:
             made.restore(snapshot)
         return made
 
-    def event(self, state: int, code: int) -> Input | MembershipInput:
+    def event(self, state: int, code: int) -> NodeInput:
         """The input that a code stands for."""
         if code == SUBMIT:
             here = self.states[state]
@@ -114,15 +136,29 @@ class NodeStates:
             return Drained()
         if code == LEAVE:
             return Depart()
+        if code == SYNCED:
+            return Synced(_disk(self.states[state]).writes)
+        if code & 3 == 3:
+            return self._recovered[(code - _RECOVERED) >> 2]
         if code & 3 == 2:
             return Suspect(1 << (code >> 2) - 1)
         return TimerFired(self.timer_names[code >> 2]) if code & 1 else Receive(self.units[code >> 2])
 
-    def crashed(self, state: int) -> int:
-        """The state of the same node after a crash."""
+    def crashed(self, state: int, left: int) -> int:
+        """The state of the same node after a crash. `left`: with logs, what is on its disk (see `NodeDisk.crash`)."""
         here = self.states[state]
         submitted = len(self._scenario.scripts[here.node])
-        return self._number(replace(here, snapshot=(), timers=(), submitted=submitted, crashed=True))
+        disk = None if here.disk is None else here.disk.crash(left)
+        return self._number(replace(here, snapshot=(), timers=(), submitted=submitted, crashed=True, disk=disk))
+
+    def recovery_of(self, state: int) -> int:
+        """The input that a process gets that is started again with the disk of this node, as a number."""
+        found = _disk(self.states[state]).recovered()
+        number = self._disks.get(found)
+        if number is None:
+            number = self._disks[found] = len(self._recovered)
+            self._recovered.append(found)
+        return _RECOVERED + (number << 2)
 
     def can_suspect(self, state: int) -> tuple[int, ...]:
         """The members that a node may suspect: the others of its view."""
@@ -157,24 +193,27 @@ class NodeStates:
             self.reached.append(state.reached)
             self.can_submit.append(state.submitted < len(self._scenario.scripts[state.node]))
             self.is_deaf.append(state.crashed or state.submitted == JOINS)
+            disk = None if state.crashed else state.disk
+            self.can_sync.append(disk is not None and disk.told < disk.writes)
             if self._scenario.group.views:
                 acknowledged = state.reached[Level.ACKNOWLEDGED]
-                record = (state.node, state.views, state.log, state.delivered, acknowledged, state.departed)
+                record = (state.node, state.views, state.log, state.delivered, acknowledged, state.departed, state.logged)
                 self.records.append(self._records.setdefault(record, len(self._records)))
         return number
 
-    def _compute(self, before: NodeState, event: Input | MembershipInput) -> Effect:
+    def _compute(self, before: NodeState, event: NodeInput) -> Effect:
         effect = Effect()
         machine: Any = self._machines[before.node]
         machine.restore(before.snapshot)
         vectors = self._vectors(machine)
         try:
-            outputs = machine.handle(event)
+            outputs = outputs_of(machine, event)
             checker = PromiseChecker(self._scenario, before, event)
             for output in outputs:
                 checker.take(output)
             for name, old, new in zip(self._scenario.promise.never_less, vectors, self._vectors(machine), strict=True):
                 checker.never_less(name, old, new)
+            after = checker.after(machine)
         except PromiseBroken as wrong:
             effect.problem = str(wrong)
         except MemoryError:  # it is not the machine's fault
@@ -186,12 +225,11 @@ class NodeStates:
                 if name not in self._timers:
                     self._timers[name] = len(self.timer_names)
                     self.timer_names.append(name)
-            after = checker.after(machine.snapshot())
             effect.next = self._number(after)
             if not effect.next % _SAMPLE and self.machine(after.node, after.snapshot).snapshot() != after.snapshot:
                 effect.problem = f"a snapshot of {name_of(after.node)} does not survive being restored"
             effect.risen, effect.delivers = tuple(checker.risen), checker.delivered != before.delivered
-            effect.enters = (after.views, after.departed) != (before.views, before.departed)
+            effect.enters = (after.views, after.departed, after.logged) != (before.views, before.departed, before.logged)
             effect.sends = tuple(
                 (self._unit(send.unit), self._links.reached(before.node, send.to)) for send in checker.sends
             )
@@ -206,3 +244,8 @@ class NodeStates:
             number = self._units[unit] = len(self.units)
             self.units.append(unit)
         return number
+
+
+def _disk(here: NodeState) -> NodeDisk:
+    assert here.disk is not None, "only nodes with logs have disks"
+    return here.disk

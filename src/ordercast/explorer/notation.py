@@ -10,6 +10,8 @@
     E3 leaves
     E4 joins
     E5 returns as E2
+    E1 syncs its log
+    E2 crashes, and its disk has 1 of 2 writes
 
 E1#0 is the first transmission of E1 in this schedule, and the words after it say what it carries. So a line does not
 depend on how states, units and timers are numbered, and can be parsed: it is the enabled step that has this text.
@@ -65,7 +67,10 @@ def format_step(execution: Execution, step: int) -> str:
     name, here = name_of(place), space.nodes.states[execution.state[place]]
     match kind:
         case StepKind.CRASH:
-            what = "crashes"
+            left = here.disk.describe_crash(timer) if here.disk is not None else ""
+            what = f"crashes, {left}" if left else "crashes"
+        case StepKind.SYNC:
+            what = "syncs its log"
         case StepKind.FIRE:
             what = f"timer {space.nodes.timer_names[timer]} fires"
         case StepKind.DRAIN:

@@ -1,8 +1,11 @@
 """Promises that involve one node only: checked once for each transition of a node."""
 
-from ordercast.explorer.node_state import JOINS, NodeState, OwnView
+from collections.abc import Mapping
+from typing import Any
+
+from ordercast.explorer.node_disk import NodeDisk
+from ordercast.explorer.node_state import JOINS, Logged, NodeState, OwnView
 from ordercast.explorer.scenario import Item, Scenario, format_packet, unit_name
-from ordercast.model.declared_state import Snapshot
 from ordercast.model.machine import (
     Abort,
     CancelTimer,
@@ -29,6 +32,8 @@ from ordercast.model.machine import (
 from ordercast.model.nodes import mask_of, members, name_of, names_of
 from ordercast.model.units import Packet
 from ordercast.protocols.membership.view import is_quorum
+from ordercast.protocols.restart.durable_node import ANEW
+from ordercast.protocols.restart.node_log import DropLog, NodeLog, Recovered, Synced, WriteNote, WritePacket
 
 _ENDS_RUN = "marker"  # the label of units that end a priority run
 
@@ -40,7 +45,9 @@ class PromiseBroken(Exception):  # noqa: N818 - a finding, not an error
 class PromiseChecker:
     """Checks the outputs of one transition against the promises that involve one node only."""
 
-    def __init__(self, scenario: Scenario, before: NodeState, event: Input | MembershipInput) -> None:
+    def __init__(
+        self, scenario: Scenario, before: NodeState, event: Input | MembershipInput | Synced | Recovered
+    ) -> None:
         self._scenario, self._before, self._event = scenario, before, event
         self._node, self._name = before.node, name_of(before.node)
         self.timers = set(before.timers)
@@ -50,6 +57,11 @@ class PromiseChecker:
         self.reached = list(before.reached)
         self.view, self.left = before.view, before.left
         self.views, self.departed = before.views, before.departed
+        self.disk = before.disk
+        if self.disk is not None and isinstance(event, Synced):
+            self.disk = self.disk.sync()
+        elif isinstance(event, Recovered):
+            self.disk = NodeDisk(event.packets, event.note)
         self.risen: list[tuple[int, int, int]] = []
         self.sends: list[Send] = []
         self._may_end_run, self._overtakes = before.may_end_run, False
@@ -79,6 +91,9 @@ class PromiseChecker:
                 raise PromiseBroken(f"{self._name} discards {unit_name(unit)} of {name_of(unit.source)} ({why})")
             case ViewInstalled() | ExcludedFrom() | Departed() | Abort():
                 self._changes_group(output)
+            case WritePacket() | WriteNote() | DropLog():
+                assert self.disk is not None, "only nodes with logs write"
+                self.disk = self.disk.drop(output) if isinstance(output, DropLog) else self.disk.write(output)
             case _:
                 pass
 
@@ -101,19 +116,19 @@ class PromiseChecker:
             case Abort(why=why):
                 raise PromiseBroken(f"{self._name} aborts the group: {why}")
 
-    def after(self, snapshot: Snapshot) -> NodeState:
-        """The state after the transition."""
+    def after(self, machine: Any) -> NodeState:
+        """The state after the transition, which the machine is in."""
         levels = (0, self.reached[1], self.reached[2], self.reached[3])
         leaves = self._before.leaves or isinstance(self._event, Depart)
         submitted = self._before.submitted + isinstance(self._event, Submit)
         if leaves:  # and so sends nothing more
             submitted = len(self._scenario.scripts[self._node])
-        elif self._before.submitted == JOINS and isinstance(self._event, Enter):
+        elif self._before.submitted == JOINS and isinstance(self._event, Enter | Recovered):
             submitted = 0
         timers = tuple(sorted(self.timers))
         return NodeState(
             node=self._node,
-            snapshot=snapshot,
+            snapshot=machine.snapshot(),
             timers=() if self.left else timers,
             submitted=submitted,
             numbered=self.numbered,
@@ -126,7 +141,20 @@ class PromiseChecker:
             leaves=leaves,
             departed=self.departed,
             may_end_run=self._may_end_run and not self._overtakes,
+            disk=self.disk,
+            logged=None if self.disk is None else self._logged(self.disk, machine.log, machine.positions),
         )
+
+    def _logged(self, disk: NodeDisk, log: NodeLog, positions: Mapping[int, int]) -> Logged:
+        """What it says of its log must be what its disk has."""
+        if tuple(log.packets) != disk.all_packets():
+            raise PromiseBroken(f"{self._name} has other packets in its log than it has written")
+        if log.durable > len(disk.packets):
+            told = f"{len(disk.packets)} are on its disk"
+            raise PromiseBroken(f"{self._name} takes {log.durable} packets of its log for durable, and {told}")
+        items = tuple(self._item(packet).number for packet in log.packets)
+        begins = tuple((view, [0, *(end for end, _ in log.ends)].index(at)) for view, at in sorted(positions.items()))
+        return Logged(items, log.durable, begins)
 
     def never_less(self, name: str, old: tuple[int, ...], new: tuple[int, ...]) -> None:
         """Checks that a vector does not decrease."""
@@ -155,7 +183,11 @@ class PromiseChecker:
         places = view.places or members(view.members)
         self.views = (
             *self.views,
-            OwnView(view.number, tuple(places), self.delivered, self.reached[Level.ACKNOWLEDGED]),
+            OwnView(
+                *(view.number, tuple(places), self.delivered, self.reached[Level.ACKNOWLEDGED]),
+                durable=0 if self._before.logged is None else self._before.logged.durable,
+                anew=view.heard or 0 if view.why == ANEW else 0,
+            ),
         )
 
     def _departs(self, *, drained: bool) -> None:

@@ -126,16 +126,23 @@ class Scenario:
     returns: tuple[str, ...] = ()
     """With membership: founders, such as "E3", that may crash (besides `crashes`) and then return under their names:
     the last nodes are their new incarnations, in this order."""
+    logs: bool = False
+    """With membership: members have durable logs. They are synced at any moment, a crash leaves any beginning of what was
+    not synced, and those that return do so with what their disk has."""
+    damages: int = 0
+    """With logs: disks that are damaged or lost in a crash."""
     rounds: int = 40
     """Rounds of timers within which a fair continuation must reach the goal."""
 
     def __post_init__(self) -> None:
-        for name in ("losses", "duplicates", "firings", "crashes", "suspicions", "leaves"):
+        for name in ("losses", "duplicates", "firings", "crashes", "suspicions", "leaves", "damages"):
             require(getattr(self, name) <= _MOST, f"`{name}` must be at most {_MOST:,}, not {getattr(self, name):,}")
         for name in ("suspicions", "leaves", "joins"):
             require(self.group.views or not getattr(self, name), f"`{name}` needs a group with views (--views)")
         require(self.joins < self.group.nodes, f"`joins` must be less than the number of nodes, not {self.joins}")
         require(self.group.views or not self.returns, "`returns` needs a group with views (--views)")
+        require(self.group.views or not self.logs, "`logs` needs a group with views (--views)")
+        require(self.logs or not self.damages, "`damages` needs nodes with logs (--logs)")
         names = [name_of(node) for node in range(self.founders())]
         for name in self.returns:
             require(

@@ -13,6 +13,7 @@ from ordercast.explorer.membership import MemberMachine
 from ordercast.explorer.scenario import Promise, Scenario, returning, scripts
 from ordercast.model.config import GroupConfig, PriorityConfig, RecoveryPolicy, Rules, SequencerConfig, require
 from ordercast.model.nodes import everybody
+from ordercast.model.runs import WITH_LOGS
 from ordercast.protocols.registry import machine_class
 
 _SENDER_ORDER = Promise(never_less=("expected", "expected_to_me", "seen", "seen_to_me"))
@@ -76,7 +77,12 @@ def scenario(
     if group.views:
         back: tuple[str, ...] = how.get("returns", ())
         founders = len(lines) - how.get("joins", 0) - len(back)
-        member = MemberMachine(protocol, founders, returning(back, len(lines)))
+        logs = bool(how.get("logs"))
+        require(
+            not logs or protocol in WITH_LOGS,
+            f"{protocol} has no logs, only {', '.join(sorted(WITH_LOGS))}: others deliver different messages at each node",
+        )
+        member = MemberMachine(protocol, founders, returning(back, len(lines)), logs)
         asked = {"machine": member, "channel": kind.needs, "rounds": _ROUNDS_OF_VIEWS, **how}
     return Scenario(group=group, scripts=sends, promise=promised, **asked)
 

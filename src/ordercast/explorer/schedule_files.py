@@ -102,6 +102,8 @@ class _Scenario(ConfigValue, frozen=True, kw_only=True):
     returns: tuple[str, ...] = ()
     fires: tuple[str, ...] = ()
     suspects: tuple[str, ...] = ()
+    logs: bool = False
+    damages: int = 0
     rounds: int = 40
 
 
@@ -163,7 +165,7 @@ def schedule_of(document: Mapping[str, Any]) -> ScheduleFile:
         )
     content = converted(document, _File, _PAGE)
     asked = content.scenario
-    for name in ("losses", "duplicates", "firings", "crashes", "suspicions", "leaves", "joins", "rounds"):
+    for name in ("losses", "duplicates", "firings", "crashes", "suspicions", "leaves", "joins", "damages", "rounds"):
         require(getattr(asked, name) >= 0, f"`scenario.{name}` must not be negative: {getattr(asked, name)}")
     steps, given = len(content.schedule), content.search.begins
     require(0 <= given <= steps, f"`search.begins` must be 0 to {steps}, the number of steps, not {given}")
@@ -173,7 +175,7 @@ def schedule_of(document: Mapping[str, Any]) -> ScheduleFile:
     machine: MachineClass = machine_class(asked.protocol, asked.rules)
     if group.views:
         founders = group.nodes - asked.joins - len(asked.returns)
-        machine = MemberMachine(asked.protocol, founders, returning(asked.returns, group.nodes))
+        machine = MemberMachine(asked.protocol, founders, returning(asked.returns, group.nodes), asked.logs)
     scenario = Scenario(
         machine=machine,
         group=group,

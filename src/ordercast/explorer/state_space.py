@@ -1,8 +1,8 @@
 """The state space of a group: global states and the transitions between them.
 
 A state is a tuple of numbers: the state of each node, the queue of each link, and the budget of losses, duplicates,
-timer firings, crashes, suspicions and departures that is left. A step (transition) is a number too: what happens,
-where, and which timer, which unit of a bag, or who is suspected.
+timer firings, crashes, suspicions, departures and damaged disks that is left. A step (transition) is a number too: what
+happens, where, and which timer, which unit of a bag, who is suspected, or what a crash leaves on a disk.
 """
 
 from enum import IntEnum
@@ -10,10 +10,12 @@ from graphlib import CycleError, TopologicalSorter
 from itertools import combinations, pairwise
 
 from ordercast.explorer.links import EMPTY, Links, Queues
-from ordercast.explorer.node_states import DRAINED, LEAVE, SUBMIT, Effect, NodeStates, suspicion_code
+from ordercast.explorer.node_disk import LOST
+from ordercast.explorer.node_state import JOINS
+from ordercast.explorer.node_states import DRAINED, LEAVE, SUBMIT, SYNCED, Effect, NodeInput, NodeStates, suspicion_code
 from ordercast.explorer.scenario import Scenario
 from ordercast.explorer.view_promises import ViewPromises
-from ordercast.model.machine import Input, Level, MembershipInput
+from ordercast.model.machine import Level
 from ordercast.model.nodes import members, name_of
 from ordercast.model.runs import Channel
 
@@ -43,12 +45,15 @@ class StepKind(IntEnum):
     """A member suspects another one, rightly or not."""
     LEAVE = 9
     """The application of a member leaves the group."""
+    SYNC = 10
+    """What a node has written to its log is on its disk, and it is told so."""
 
 
-_SUBMIT, _RECEIVE, _LOSE, _TWICE, _LATER, _FIRE, _DRAIN, _CRASH, _SUSPECT, _LEAVE = map(int, StepKind)
+_SUBMIT, _RECEIVE, _LOSE, _TWICE, _LATER, _FIRE, _DRAIN, _CRASH, _SUSPECT, _LEAVE, _SYNC = map(int, StepKind)
 # plain integers are faster
 
-_OWN = {StepKind.SUBMIT, StepKind.FIRE, StepKind.DRAIN, StepKind.SUSPECT, StepKind.LEAVE}  # inputs but receipts
+_OWN = {StepKind.SUBMIT, StepKind.FIRE, StepKind.DRAIN, StepKind.SUSPECT, StepKind.LEAVE, StepKind.SYNC}
+# inputs but receipts
 
 KIND_BITS = 4
 """Bits of a step that are its kind; those above them, up to the sixteenth, are its place."""
@@ -58,7 +63,7 @@ WHERE = 0xFFFF
 
 
 def decode(step: int) -> tuple[StepKind, int, int]:
-    """The kind of a step, its node or link, and its timer, the unit of the link, or the node that is suspected."""
+    """The kind of a step, its node or link, and its timer, the unit of the link, who is suspected, or what is left."""
     return StepKind(step & KIND), (step & WHERE) >> KIND_BITS, step >> 16
 
 
@@ -78,8 +83,9 @@ class StateSpace:
         self.nodes = NodeStates(scenario, self.links)
         self.first_link = self.size
         self.past_links = self.size + len(self.links)
-        self.budgets = range(self.past_links, self.past_links + 6)
-        self.losses, self.duplicates, self.firings, self.crashes, self.suspicions, self.leaves = self.budgets
+        self.budgets = range(self.past_links, self.past_links + 7)
+        self.losses, self.duplicates, self.firings, self.crashes, *others = self.budgets
+        self.suspicions, self.leaves, self.damages = others
         self._one_order: dict[tuple[tuple[int, ...], ...], bool] = {}
         self.views = ViewPromises(scenario) if scenario.group.views else None
         """With membership: what is promised of views."""
@@ -98,6 +104,7 @@ class StateSpace:
             scenario.crashes,
             scenario.suspicions,
             scenario.leaves,
+            scenario.damages,
         )
 
     def steps(self, state: State, free: list[int] | None = None) -> list[int]:
@@ -105,7 +112,7 @@ class StateSpace:
         return [*(self.progress_steps(state) if free is None else free), *self.environment_steps(state)]
 
     def progress_steps(self, state: State) -> list[int]:
-        """Receipts and submissions: they use no budget."""
+        """Receipts, submissions and syncs: they use no budget."""
         busy = [place for place in range(self.first_link, self.past_links) if state[place] != EMPTY]
         if self.scenario.channel is Channel.ANY:
             places = self.queues.places
@@ -116,6 +123,9 @@ class StateSpace:
         found += [_SUBMIT | node << KIND_BITS for node in range(self.size) if can_submit[state[node]]]
         if self.scenario.returns:
             found = [step for step in found if not self._is_early(state, step)]
+        if self.scenario.logs:
+            can_sync = self.nodes.can_sync
+            found += [_SYNC | node << KIND_BITS for node in range(self.size) if can_sync[state[node]]]
         return self._promptly(state, found) if self.links.loop_backs else found
 
     def _is_early(self, state: State, step: int) -> bool:
@@ -151,7 +161,9 @@ class StateSpace:
                 found += [fire_step(node, timer) for timer in self.nodes.early_timers[state[node]]]
         if state[self.crashes] or self.scenario.returns:
             able = range(self.size) if state[self.crashes] else self.scenario.returning.values()
-            found += [_CRASH | node << KIND_BITS for node in able if not self.nodes.states[state[node]].crashed]
+            for node in able:
+                if not self.nodes.states[state[node]].crashed:
+                    found += [_CRASH | node << KIND_BITS | left << 16 for left in self._left_on_disk(state, node)]
         if state[self.suspicions] or state[self.leaves]:
             found += self._membership_steps(state)
         if self.scenario.drained:
@@ -159,6 +171,13 @@ class StateSpace:
                 _DRAIN | node << KIND_BITS for node in range(self.size) if not self.nodes.states[state[node]].crashed
             ]
         return self._promptly(state, found) if self.links.loop_backs else found
+
+    def _left_on_disk(self, state: State, node: int) -> list[int]:
+        """What a crash of a node may leave on its disk; one that nobody reads again matters not."""
+        disk = self.nodes.states[state[node]].disk
+        if disk is None or node not in self.scenario.returning.values():
+            return [0]
+        return [*disk.crashes(), *(disk.damages() if state[self.damages] else ())]
 
     def _membership_steps(self, state: State) -> list[int]:
         """Suspicions, and members that leave."""
@@ -199,7 +218,9 @@ class StateSpace:
             after = list(state)
             after[place] = self.queues.without(queue, which)
         elif kind == _SUBMIT:
-            node, code, after = place, SUBMIT, list(state)
+            node, code, after = place, self._submission(state, place), list(state)
+        elif kind == _SYNC:
+            node, code, after = place, SYNCED, list(state)
         elif kind == _FIRE:
             node, code, after = place, (step >> 16) << 2 | 1, list(state)
             after[self.firings] -= 1
@@ -222,12 +243,22 @@ class StateSpace:
             return step in self.steps(state)
         return timer in self.nodes.timers[state[place]] and bool(self._promptly(state, [step]))
 
-    def input_of(self, state: State, step: int) -> tuple[int, Input | MembershipInput] | None:
+    def _submission(self, state: State, node: int) -> int:
+        """The input of a node that submits, joins, or returns with a log."""
+        if self.scenario.logs and node in self.scenario.returning:
+            old = self.scenario.returning[node]
+            if self.nodes.states[state[node]].submitted == JOINS:
+                return self.nodes.recovery_of(state[old])
+        return SUBMIT
+
+    def input_of(self, state: State, step: int) -> tuple[int, NodeInput] | None:
         """The node and the input of a step; None if it is no input of a machine."""
         kind, place, timer = decode(step)
         if kind is StepKind.RECEIVE:
             unit = self.queues.contents[state[place]][timer]
             node, code = self.links.receivers[place - self.first_link], unit << 2
+        elif kind is StepKind.SUBMIT:
+            node, code = place, self._submission(state, place)
         elif kind in _OWN:
             node, code = place, _code(kind, timer)
         else:
@@ -250,7 +281,9 @@ class StateSpace:
         after = list(state)
         if kind is StepKind.CRASH:
             after[self.crashes] -= place not in self.scenario.returning.values()
-            after[place] = self.nodes.crashed(state[place])
+            damaged = self.nodes.states[state[place]].disk is not None and which >= LOST
+            after[self.damages] -= damaged
+            after[place] = self.nodes.crashed(state[place], which)
             for link, receiver in enumerate(self.links.receivers):
                 if receiver == place:
                     after[self.first_link + link] = EMPTY
@@ -353,7 +386,7 @@ def _code(kind: StepKind, which: int) -> int:
         case StepKind.LEAVE:
             return LEAVE
         case _:
-            return SUBMIT
+            return SYNCED
 
 
 def _have_cycle(logs: tuple[tuple[int, ...], ...]) -> bool:

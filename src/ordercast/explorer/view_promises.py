@@ -18,6 +18,7 @@ as far as a quorum of the last view lives.
 
 from collections.abc import Sequence
 
+from ordercast.explorer.log_promises import LogPromises, lasting
 from ordercast.explorer.membership import MemberMachine
 from ordercast.explorer.node_state import NodeState, OwnView
 from ordercast.explorer.scenario import Item, Scenario
@@ -44,6 +45,7 @@ class ViewPromises:
 
     def __init__(self, scenario: Scenario) -> None:
         self._scenario, self._items = scenario, scenario.items
+        self._logs = LogPromises(scenario) if scenario.logs else None
         everyone = everybody(scenario.group.nodes)
         self._to_all = all(item.submission.destinations == everyone for item in self._items)
         self._logged = scenario.promise.one_order
@@ -57,6 +59,8 @@ class ViewPromises:
 
     def problem(self, nodes: Sequence[NodeState]) -> str:
         """The first promise that is broken, as a sentence; empty if none is."""
+        if self._logs is not None:
+            nodes = lasting(nodes, self._scenario.returning)
         parts: dict[int, list[_Part]] = {}
         for here in nodes:
             for at, view in enumerate(here.views):
@@ -67,7 +71,7 @@ class ViewPromises:
             found = self._of_view(parts[number]) or self._in_one_view(parts[number], delivered_in)
             if found:
                 return found
-        return ""
+        return "" if self._logs is None else self._logs.problem(nodes)
 
     def _of_view(self, parts: list[_Part]) -> str:
         first = parts[0]
@@ -127,6 +131,8 @@ class ViewPromises:
     def has_no_quorum(self, nodes: Sequence[NodeState]) -> bool:
         """True if too few members of the last view that a living member is in are left to agree on the next one."""
         present = _present(nodes)
+        if self._logs is not None and self._logs.can_begin_anew(nodes):
+            return False
         if not present:
             return any(here.crashed for here in nodes)
         places = _latest(present).members
@@ -142,7 +148,8 @@ class ViewPromises:
         """Why a group that is quiescent, and has a quorum, has not reached its goal; empty if it has."""
         present = _present(nodes)
         if not present:
-            return "no node goes on, though none crashed"
+            again = " and so many were started again with their logs that they can begin anew"
+            return f"no node goes on, though {'none crashed' if self._logs is None else again}"
         latest = _latest(present)
         survivors = {here.node: here for here in present if here.node in latest.members}
         for node, here in survivors.items():
@@ -151,7 +158,8 @@ class ViewPromises:
                 return f"{name} is in view {here.views[-1].number}, and {_names_of(latest)} in view {latest.number}"
             if here.leaves:
                 return f"{name} never leaves the group"
-        return self._joining(nodes) or self._undelivered(nodes, survivors)
+        problem = self._joining(nodes) or self._undelivered(nodes, survivors)
+        return problem or ("" if self._logs is None else self._logs.lacking(list(survivors.values())))
 
     def _joining(self, nodes: Sequence[NodeState]) -> str:
         ever = {node for here in nodes for view in here.views for node in view.members}

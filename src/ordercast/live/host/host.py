@@ -64,7 +64,7 @@ from ordercast.protocols.membership.events import (
     Withdrawn,
 )
 from ordercast.protocols.membership.machine import MembershipMachine, Phase
-from ordercast.protocols.membership.units import Accept, Found, Propose, Report, Welcome
+from ordercast.protocols.membership.units import Accept, Found, Install, Propose, Report, Welcome
 from ordercast.protocols.membership.view import GroupView, NextView, heard_members
 
 if TYPE_CHECKING:
@@ -563,20 +563,33 @@ class Host:
     def _send_outside(self, output: SendOutside) -> None:
         unit = output.unit
         if type(unit) is Welcome:
-            unit = replace(self._owner.welcome(unit), departed=unit.departed[-MAX_TOLD:])
-        elif type(unit) is Found:
+            welcome = replace(self._owner.welcome(unit), departed=unit.departed[-MAX_TOLD:])
+            self._when_entered(welcome.view.number, lambda: self._transport.send_outside(welcome, output.address))
+            return
+        if type(unit) is Found:
             unit = self._owner.found(unit, output.address)
         self._transport.send_outside(unit, output.address)
 
     def _send_control(self, output: SendControl) -> None:
-        if self._log is None or type(output.unit) not in _PROMISES:
+        def send() -> None:
             self._transport.send_membership(output.unit, output.to, output.view)
-            return
-        acceptor, transport = self.member.acceptor, self._transport
-        self._log.promise(
-            *(output.view, acceptor.promised, acceptor.accepted),
-            lambda: transport.send_membership(output.unit, output.to, output.view),
-        )
+
+        if type(output.unit) is Install:
+            self._when_entered(output.view + 1, send)
+        elif self._log is None or type(output.unit) not in _PROMISES:
+            send()
+        elif output.view < self.member.current.view.number:
+            self._when_entered(output.view + 1, send)
+        else:
+            acceptor = self.member.acceptor
+            self._log.promise(output.view, acceptor.promised, acceptor.accepted, send)
+
+    def _when_entered(self, view: int, send: Callable[[], None]) -> None:
+        """With a log: what lets others enter a view is said when that is on the own disk, with all before it."""
+        if self._log is None:
+            send()
+        else:
+            self._log.say_when_entered(view, send)
 
     def _install(self, output: InstallView) -> None:
         """From here on outputs are of the machine of this view."""

@@ -6,7 +6,8 @@ last view any more. Whoever is there may go on if it is certain that nobody else
 - The last view is the one with the highest number that any of them has noted. A quorum of it must be there: then no
   view can have followed it but one that one of them has accepted, which was on the disk before it was said.
 - For each view that one of them has accepted, or agreed to begin with, and that may have followed: a quorum of that,
-  too. So if it did follow, one that was in it is there, and knows it, or too few to go on were.
+  too. So if it did follow, one that was in it is there, and knows it, or too few to go on were. One that was accepted
+  has not followed, and will not, if those that were started again without having accepted it leave no quorum for it.
 - Who has forgotten what it promised, since its log was damaged, does not count.
 - The longest log of those that were in the last view and had caught up with it is that of the group: what was durable
   at a majority is in it, and all others are beginnings of it. The others are given its end.
@@ -19,10 +20,11 @@ one view only one begins, or the second is made by those who know the first.
 from collections.abc import Sequence
 
 import msgspec
+from msgspec.structs import replace
 
 from ordercast.model.errors import ConfigError
 from ordercast.model.nodes import mask_of
-from ordercast.protocols.membership.view import GroupView, Incarnation, is_quorum
+from ordercast.protocols.membership.view import GroupView, Incarnation, NextView, is_quorum
 from ordercast.protocols.restart.standing import Plan, Standing, decode_standing, stamp_of
 
 
@@ -106,7 +108,7 @@ def assess(present: Sequence[Here], least: int, *, force: bool) -> Assessment:
         if each.view.number == view.number and (each.complete or (force and each.forgot))
     ]
     holder = max(holders, key=lambda one: (one.position, not one.is_member, one.me.name), default=None)
-    lacking = [] if force else _lacking(view, standings, voters)
+    lacking = [] if force else _lacking(view, present, voters)
     if not participants:
         lacking.append(f"nobody of view {view.number} was started again")
     elif len(participants) < least and not force:
@@ -117,12 +119,14 @@ def assess(present: Sequence[Here], least: int, *, force: bool) -> Assessment:
     return Assessment(view, tuple(participants), holder, number, "; ".join(dict.fromkeys(lacking)))
 
 
-def _lacking(view: GroupView, standings: Sequence[Standing], voters: set[str]) -> list[str]:
+def _lacking(view: GroupView, present: Sequence[Here], voters: set[str]) -> list[str]:
     """Sentences that say of which views no quorum is there."""
     possible = {tuple(one.name for one in view.members): f"view {view.number} was"}
-    for each in standings:
-        if each.view.number == view.number:
-            possible |= {names: f"view {each.highest_number()} may be" for names in each.possible_views()}
+    last = [(here, each) for here in present if (each := here.standing()).view.number == view.number]
+    for _, each in last:
+        if each.accepted is not None and not _may_follow(each.accepted, view, last):
+            each = replace(each, accepted=None)
+        possible |= {names: f"view {each.highest_number()} may be" for names in each.possible_views()}
     found = []
     for names, which in possible.items():
         there = mask_of(place for place, name in enumerate(names) if name in voters)
@@ -132,3 +136,16 @@ def _lacking(view: GroupView, standings: Sequence[Standing], voters: set[str]) -
                 f"{which} {', '.join(names)}, and {', '.join(absent)} {'are' if len(absent) > 1 else 'is'} missing"
             )
     return found
+
+
+def _may_follow(accepted: NextView, view: GroupView, last: Sequence[tuple[Here, Standing]]) -> bool:
+    """Whether so many have accepted a view, or may have, or still may, that it follows this one.
+
+    Who was started again accepts nothing any more, and whoever has accepted another one since knows that no quorum had
+    accepted this one before.
+    """
+    without = {
+        here.me.name for here, each in last if not (here.is_member or each.forgot) and each.accepted != accepted
+    }
+    others = mask_of(place for place, one in enumerate(view.members) if one.name not in without)
+    return is_quorum(others, len(view.members))

@@ -6,7 +6,7 @@ is on its disk; and those that were started again when nobody goes on begin anew
 """
 
 from functools import cache
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from msgspec.structs import replace
 
@@ -29,7 +29,7 @@ from ordercast.protocols.membership.events import Begin, StateLoaded
 from ordercast.protocols.membership.joiner import Joined
 from ordercast.protocols.membership.machine import MembershipMachine
 from ordercast.protocols.membership.silence import BEATS
-from ordercast.protocols.membership.units import Accept, Propose, Report
+from ordercast.protocols.membership.units import Accept, Install, Propose, Report, Welcome
 from ordercast.protocols.membership.view import MembershipConfig, founding_view
 from ordercast.protocols.membership.wrapped_units import OutsideView, ViewUnit
 from ordercast.protocols.restart.assessment import Here
@@ -38,6 +38,7 @@ from ordercast.protocols.restart.machine import (
     FetchLog,
     NotePlan,
     Offer,
+    Patience,
     RestartMachine,
     RestartOutput,
     Say,
@@ -48,13 +49,19 @@ from ordercast.protocols.restart.standing import Plan, Standing, decode_standing
 
 PROMISES = (Report, Accept, Propose)
 """Units that say what a member has promised or accepted."""
+DECISIONS = (Install, Welcome)
+"""Units by which others enter a view that this member has seen decided, perhaps by itself alone."""
 TICK = 5 * MILLISECOND
-_ANEW = "begun anew from the logs of its members"
+ANEW = "begun anew from the logs of its members"
+"""Why a view was installed that no earlier one led to."""
 DurableInput = Input | MembershipInput | Synced | Recovered
 
 
 class DurableNode(ByNode):
     """A `ByNode` with a log. `durable_node` makes the class for an order."""
+
+    patience: ClassVar[Patience]
+    """While it looks for those with whom it begins anew."""
 
     tick: Final[int]
 
@@ -72,7 +79,10 @@ class DurableNode(ByNode):
         self.tick = TICK * (self.settings.repeat // SETTINGS.repeat)
         self.log, self.waiting, self.positions = NodeLog(), [], {}
         self.restarting, self.standing, self.behind, self.plan = False, None, None, None
-        self.restart = RestartMachine(self.person, "", Standing(founding_view((self.person,), b"")))
+        self.restart = self._restarts(Standing(founding_view((self.person,), b"")))
+
+    def _restarts(self, standing: Standing) -> RestartMachine:
+        return RestartMachine(self.person, "", standing, patience=self.patience)
 
     # --- inputs ---
 
@@ -90,9 +100,15 @@ class DurableNode(ByNode):
                     self._do(kind, what, found)
         else:
             found = super().handle(event)
-        for output in found:
+        for output in sorted(found, key=self._tells_of_own_view):
             self._log_output(output, out)
         return out
+
+    def _tells_of_own_view(self, output: Output) -> bool:
+        """By it others may enter the view that this node has perhaps just entered: said after that is noted."""
+        unit: Any = getattr(output.unit, "unit", None) if isinstance(output, Send) else None
+        before = isinstance(unit, (*PROMISES, Install)) and unit.view < self.member.current.view.number
+        return before or isinstance(unit, Welcome)
 
     def _recover(self, event: Recovered, out: list[Output]) -> None:
         self.log.recover(event.packets)
@@ -100,7 +116,7 @@ class DurableNode(ByNode):
         if self.standing is None:
             return  # it never was a member
         self.begun = self.restarting = True
-        self.restart = RestartMachine(self.person, "", self.standing)
+        self.restart = self._restarts(self.standing)
         self.restart.place(*self.log.durable_end)
         self._carry_out(self.joiner.begin(), out)
         self._tick(out)
@@ -138,7 +154,13 @@ class DurableNode(ByNode):
             self._enter_view(out)
         elif isinstance(output, Send) and isinstance(output.unit, ViewUnit) and isinstance(output.unit.unit, PROMISES):
             self._promise(output, output.unit.unit.view, out)
+        elif isinstance(output, Send) and isinstance(getattr(output.unit, "unit", None), DECISIONS):
+            self._say_when_synced(output, out)
         else:
+            out.append(output)
+
+    def _say_when_synced(self, output: Send, out: list[Output]) -> None:
+        if not self.log.hold("send", output):
             out.append(output)
 
     def _note(self, standing: Standing, out: list[Output]) -> None:
@@ -148,15 +170,12 @@ class DurableNode(ByNode):
     def _promise(self, output: Send, view: int, out: list[Output]) -> None:
         """What it says of a promise is said when the promise is on the disk: after a restart it still holds."""
         standing, acceptor = self.standing, self.member.acceptor
-        if standing is None or standing.view.number != view:  # a later view is known to have followed
-            out.append(output)
-            return
-        value = None if acceptor.accepted is None else acceptor.accepted[1]
-        noted = replace(standing, promised=acceptor.promised, accepted=value)
-        if noted != standing:
-            self._note(noted, out)
-        if not self.log.hold("send", output):
-            out.append(output)
+        if standing is not None and standing.view.number == view:  # else a later view is noted already
+            value = None if acceptor.accepted is None else acceptor.accepted[1]
+            noted = replace(standing, promised=acceptor.promised, accepted=value)
+            if noted != standing:
+                self._note(noted, out)
+        self._say_when_synced(output, out)
 
     def _enter_view(self, out: list[Output]) -> None:
         view = self.member.current.view
@@ -312,7 +331,7 @@ class DurableNode(ByNode):
             return output
         names = {one.name for one in plan.members}
         heard = mask_of(one.number for one in self.restart.last_view().members if one.name in names)
-        return replace(output, heard=heard, why=_ANEW)
+        return replace(output, heard=heard, why=ANEW)
 
     def _contacts(self) -> tuple[str, ...]:
         return tuple(str(node) for node in range(self.config.nodes) if node != self.me)
@@ -336,7 +355,8 @@ def durable_node(
     returns: tuple[tuple[int, int], ...] = (),
     *,
     beats: int = BEATS,
+    patience: Patience = Patience(),  # noqa: B008 (frozen)
 ) -> type[DurableNode]:
     """The class for the order of a protocol, as of `by_node`."""
     plain = by_node(protocol, founders, replace(settings, has_state=True), returns, beats=beats)
-    return type(f"Durable{plain.__name__}", (DurableNode, plain), {"__module__": __name__})
+    return type(f"Durable{plain.__name__}", (DurableNode, plain), {"patience": patience, "__module__": __name__})

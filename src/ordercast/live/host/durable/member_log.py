@@ -92,6 +92,7 @@ class MemberLog:
         self._promised: Standing | None = None  # the last promise that is on the disk
         self.terms: Terms = ()
         """What all members have in common, once it is known."""
+        self._entering: list[Callable[[], None]] = []  # what is said when the next view is noted
         self._agreed = asyncio.Event()  # what was agreed to last is on the disk, or the disk failed
         self._closed = self._was_behind = False
 
@@ -243,6 +244,9 @@ class MemberLog:
             self.durability.told(self._me, self.durable)
         self.standing = Standing(view=view, complete=not self.feed.is_held, terms=self.terms)
         self.write_note()
+        said, self._entering = self._entering, []
+        for send in said:
+            self.say_when_entered(view.number, send)
         self._concerned = view.everybody & ~(1 << place)
         self._tell_soon()
 
@@ -337,11 +341,18 @@ class MemberLog:
             raise LogError(f"view {number} is over")
         return self._positions[number]
 
+    def say_when_entered(self, view: int, send: Callable[[], None]) -> None:
+        """Sends what lets others enter a view that was decided, perhaps by this member alone: it is on the disk then."""
+        if self.standing is not None and self.standing.view.number < view:
+            self._entering.append(send)
+        else:
+            self.when_durable(lambda: None if self._closed else send())
+
     def promise(self, view: int, promised: Ballot | None, accepted: Accepted | None, send: Callable[[], None]) -> None:
         """Sends what tells of a promise when the promise is on the disk: after a restart it still holds."""
         standing = self.standing
-        if standing is None or standing.view.number != view:  # a later view is known to have followed
-            send()
+        if standing is None or standing.view.number != view:  # a later view is noted already
+            self.say_when_entered(view + 1, send)
             return
         value = None if accepted is None else accepted[1]
         noted = msgspec.structs.replace(standing, promised=promised, accepted=value)
