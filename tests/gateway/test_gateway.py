@@ -194,6 +194,28 @@ def test_a_batch_that_another_gateway_ordered_is_not_committed_before_it_is_dura
     run(test)
 
 
+def test_nothing_fails_behind_an_answer() -> None:
+    """Whoever asked keeps the connection open for a while; what fails there is told to nobody but the loop."""
+
+    async def test() -> None:
+        failed: list[dict[str, Any]] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: failed.append(context))
+        group, batches = Slow(), Batches()
+        group.disks.set()
+        batches.take(payload("q", 0), 7)
+        face = GatewayServer(Gateway(group, batches), group)  # type: ignore[arg-type]
+        server = await face.serve("127.0.0.1", 0)
+        reader, writer = await asked(server, request(0))
+        assert b'{"position":7,"again":true}' in await reader.read()
+        writer.close()
+        server.close()
+        await until(lambda: face.connections == 0)
+        await asyncio.sleep(0)
+        assert failed == []
+
+    run(test)
+
+
 def test_a_length_of_thousands_of_digits_is_answered() -> None:
     async def test() -> None:
         gateway = Gateway(Slow(), Batches())  # type: ignore[arg-type]

@@ -164,6 +164,7 @@ async def _unless_gone(reader: asyncio.StreamReader, answering: Coroutine[Any, A
     finally:
         answer.cancel()
         gone.cancel()
+        await asyncio.wait((answer, gone))  # what comes next reads, too, and two cannot at the same time
 
 
 async def _rest_of(reader: asyncio.StreamReader) -> None:
