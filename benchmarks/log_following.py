@@ -34,7 +34,7 @@ from ordercast.pipeline.session import session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-    from pyspark.sql.streaming import StreamingQuery
+    from pyspark.sql.streaming.query import StreamingQuery
 
 _WRITER = """
 import sys, time
@@ -155,7 +155,8 @@ def follow(spark: "SparkSession", folder: Path, rate: int, seconds: int, order: 
     start, batches, lags = time.monotonic(), set(), list[int]()
     while time.monotonic() - start < seconds:
         time.sleep(0.2)
-        batches.add(query.lastProgress.batchId)
+        if query.lastProgress is not None:
+            batches.add(query.lastProgress.batchId)
         lags.append(durable(logs) - done(query))
     rows, written = durable(logs) - first, time_of(writers) - written
     reading = processor_time(os.getpid()) - all_before - written

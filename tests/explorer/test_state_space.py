@@ -106,7 +106,7 @@ def test_a_run_ends_with_a_marker_and_nothing_else(urgent_first: bool) -> None:
     scenario = a_scenario(toys.Flood, "a[1]{2}", "", promise=promise)
     heading = Heading(0, 0, 0, (0, 0), 0, 0)
     for unit, ends in ((RunMarker(heading, 1), urgent_first), (UnorderedReady(heading), False)):
-        after = PromiseChecker(scenario, NodeState(1, (0,)), Receive(unit)).after((0,))
+        after = PromiseChecker(scenario, NodeState(1, (0,)), Receive(unit)).after(toys.Still(0))
         assert after.may_end_run is ends
 
 
@@ -128,15 +128,15 @@ def test_what_is_more_urgent_waits_for_nothing_else_within_a_run(
             checker.take(deliver)
     else:
         checker.take(deliver)
-        assert checker.after((0,)).delivered == 0b01
-        assert not checker.after((0,)).may_end_run, "a marker ends one run"
+        assert checker.after(toys.Still(0)).delivered == 0b01
+        assert not checker.after(toys.Still(0)).may_end_run, "a marker ends one run"
 
 
 def test_the_most_urgent_may_come_first_and_ends_no_run() -> None:
     scenario = a_scenario(toys.Flood, "a{2} b[3]{2}", "", promise=Promise(ladder=False, urgent_first=True))
     checker = PromiseChecker(scenario, NodeState(1, (0,), reached=(0, 0b11, 0b11, 0), may_end_run=True), Drained())
     checker.take(Deliver(Packet(0, 0b10, 1, (), 1, (1,), b"b", priority=3)))
-    assert (checker.after((0,)).delivered, checker.after((0,)).may_end_run) == (0b10, True)
+    assert (checker.after(toys.Still(0)).delivered, checker.after(toys.Still(0)).may_end_run) == (0b10, True)
 
 
 @pytest.mark.parametrize("sender_order", [True, False])
@@ -162,7 +162,7 @@ def test_a_node_leaves_if_a_group_with_views_has_no_quorum(views: bool, without_
     abort = Abort("alone", without_quorum=without_quorum)
     if views and without_quorum:
         checker.take(abort)
-        after = checker.after((0,))
+        after = checker.after(toys.Still(0))
         assert (after.left, after.timers) == (True, ())
     else:
         with pytest.raises(PromiseBroken, match="E1 aborts the group: alone"):

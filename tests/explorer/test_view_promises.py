@@ -25,6 +25,7 @@ from ordercast.model.machine import (
     ViewInstalled,
 )
 from ordercast.model.units import Packet
+from tests.explorer.toys import Still
 
 A, B = 1, 2  # as sets of items: a is of E1, b of E2
 FIRST = OwnView(0, (0, 1, 2), 0, 0)
@@ -170,16 +171,16 @@ def test_what_a_member_must_not_do(output: Output, sentence: str) -> None:
 def test_a_view_is_entered_left_or_missed() -> None:
     enters = checker()
     enters.take(ViewInstalled(1, 0b011, "", heard=0b011))
-    assert enters.after(()).views == (FIRST, OwnView(1, (0, 1), 0, 0))
+    assert enters.after(Still()).views == (FIRST, OwnView(1, (0, 1), 0, 0))
     for output in (ViewInstalled(1, 0b110, "", heard=0b110), ExcludedFrom(1, "")):
         excluded = checker()
         excluded.take(output)
-        assert (excluded.after(()).left, excluded.after(()).departed) == (True, False)
-    leaves = checker(event=Depart()).after(())
+        assert (excluded.after(Still()).left, excluded.after(Still()).departed) == (True, False)
+    leaves = checker(event=Depart()).after(Still())
     assert (leaves.leaves, leaves.submitted) == (True, 1), "it sends nothing more"
     gone = checker(before=leaves)
     gone.take(Departed(drained=True))
-    assert (gone.after(()).left, gone.after(()).departed) == (True, True)
+    assert (gone.after(Still()).left, gone.after(Still()).departed) == (True, True)
     with pytest.raises(PromiseBroken, match="its messages should stay"):
         checker(before=leaves).take(Departed(drained=False))
 
@@ -187,11 +188,11 @@ def test_a_view_is_entered_left_or_missed() -> None:
 def test_who_joins_may_be_refused_and_begins_in_the_middle() -> None:
     outside = NodeState(2, (), submitted=-1)
     scene = group("to", "a b", "", "", joins=1)
-    assert PromiseChecker(scene, outside, Enter()).after(()).submitted == 0
-    assert PromiseChecker(scene, outside, Drained()).after(()) == outside, "it has not begun"
+    assert PromiseChecker(scene, outside, Enter()).after(Still()).submitted == 0
+    assert PromiseChecker(scene, outside, Drained()).after(Still()) == outside, "it has not begun"
     refused = PromiseChecker(scene, outside, Drained())
     refused.take(Abort("take a new incarnation"))
-    assert refused.after(()).left
+    assert refused.after(Still()).left
     later = Packet(0, 0b111, 1, (), 1, (1,), b"b")
     PromiseChecker(scene, outside, Drained()).take(Reached(Level.ACCEPTED, later))
     with pytest.raises(PromiseBroken, match="is accepted before a"):

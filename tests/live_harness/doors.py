@@ -1,8 +1,8 @@
 """How live code comes to virtual time, chance, sockets and threads: by the names under which its modules import them.
 
 Live code reads clocks, chance and sockets only as attributes of the modules `time`, `secrets` and `socket`
-(`test_doors.py` looks for others), and gives work to threads only by `asyncio.to_thread`, by the recorder's executor and
-by the thread of heartbeats. So these names are bound to something else in its modules, and nothing in it is changed.
+(`test_doors.py` looks for others), and gives work to threads only by `asyncio.to_thread`, by the recorder's executor
+and by the thread of heartbeats. So these names are bound to something else in its modules; nothing in it is changed.
 """
 
 import asyncio

@@ -10,7 +10,7 @@ _FOUNDERS = "ABCDE"
 
 def draw(number: int, orders: tuple[str, ...] = ORDERS) -> Plan:
     """The plan of this number."""
-    rng = Random(f"live {number}")  # noqa: S311
+    rng = Random(f"live {number}")
     setup = _setup(rng, orders[number % len(orders)])
     kind = rng.choice(["short", "short", "views", "views", "long"])
     lasting, messages, faults = {
@@ -83,7 +83,9 @@ def _sendings(rng: Random, setup: Setup, lasting: float, count: int) -> list[tup
     return found
 
 
-def _faults(rng: Random, setup: Setup, lasting: float, kinds: list[str]) -> list[tuple[float, str]]:
+def _faults(  # noqa: C901, PLR0912
+    rng: Random, setup: Setup, lasting: float, kinds: list[str]
+) -> list[tuple[float, str]]:
     found: list[tuple[float, str]] = []
     names = _FOUNDERS[: setup.founders]
     for kind in kinds:

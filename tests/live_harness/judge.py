@@ -45,7 +45,7 @@ def of_ends(lives: Sequence[Life]) -> list[Failure]:
             found.append(Failure("not ended", _standing(life)))
             continue
         loop = life.process.loop
-        tasks = [task.get_coro().__qualname__ for task in all_tasks(loop) if not task.done()]
+        tasks = [getattr(task.get_coro(), "__qualname__", "?") for task in all_tasks(loop) if not task.done()]
         if tasks:
             found.append(Failure("not ended", f"{life.name} ended, and still runs {', '.join(sorted(tasks))}"))
         elif loop.left():

@@ -1,6 +1,7 @@
 """An event loop in virtual time: asyncio's own, with another clock and a selector of virtual sockets."""
 
 import asyncio
+from collections import deque
 from collections.abc import Callable
 from threading import get_ident
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,11 @@ class _Selector:
 
 class VirtualLoop(asyncio.BaseEventLoop):
     """Of one process. `turn` is one turn of it, and `due` tells when it needs the next one."""
+
+    # Of asyncio's own loop, which its type stubs do not show.
+    _ready: "deque[asyncio.Handle]"
+    _scheduled: "list[asyncio.TimerHandle]"
+    _thread_id: int | None
 
     def __init__(self, process: "Process") -> None:
         super().__init__()
@@ -51,7 +57,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         if self._ready or any(place.is_readable() for place, _ in self._readers.values()):
             return 0
         if self._scheduled:
-            return int(self._scheduled[0]._when * _SECOND) + 1
+            return int(self._scheduled[0].when() * _SECOND) + 1
         return None
 
     def left(self) -> list[str]:
@@ -87,9 +93,9 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     # --- sockets ---
 
-    def add_reader(self, fd: Any, callback: Callable[..., Any], *args: Any) -> None:
+    def add_reader(self, fd: Any, callback: Callable[..., Any], *args: Any) -> None:  # type: ignore[override]
         """Calls back in each turn in which the socket has something to read."""
-        place = self._process.world.network.sockets[fd]  # type: ignore[attr-defined]
+        place = self._process.world.network.sockets[fd]
         self._readers[fd] = place, asyncio.Handle(callback, args, self, None)
 
     def remove_reader(self, fd: Any) -> bool:

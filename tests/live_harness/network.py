@@ -1,4 +1,4 @@
-"""What becomes of datagrams between two sockets: lost, late, doubled, changed, cut off, refused; by chance or on order."""
+"""What becomes of datagrams between two sockets: lost, late, doubled, changed, cut, refused; by chance or on order."""
 
 from collections.abc import Collection
 from errno import ECONNREFUSED

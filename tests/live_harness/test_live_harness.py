@@ -71,7 +71,7 @@ def test_a_run_is_the_same_to_the_last_byte_in_every_process(number: int) -> Non
         f"print(digest(draw({number})))"
     )
     found = {
-        subprocess.run(
+        subprocess.run(  # noqa: S603
             [sys.executable, "-c", code],
             env={**os.environ, "PYTHONHASHSEED": seed},
             capture_output=True,
@@ -207,7 +207,7 @@ ELSEWHERE = {
     ("addresses", "secrets"),  # to find a free port of loopback, before a group is opened
 }
 THREADS = {"heartbeat_thread", "sending", "sync_group", "trace_recorder"}
-"""Modules of live code that know of threads: the harness replaces the first and the last, and does without the third."""
+"""Modules of live code that know of threads: the harness replaces the first and last, and does without the third."""
 
 
 def test_live_code_reads_clocks_chance_and_sockets_only_where_they_can_be_replaced() -> None:

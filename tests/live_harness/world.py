@@ -1,4 +1,4 @@
-"""Virtual time, and the processes that live in it. One thread runs all of them, one turn of one event loop at a time."""
+"""Virtual time, and the processes that live in it. One thread runs them all, one turn of one event loop at a time."""
 
 import heapq
 from asyncio import events as asyncio_events

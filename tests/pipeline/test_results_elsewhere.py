@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 
 from ordercast.pipeline.soak.soak import Soak
+from ordercast.swarm.soak import EVERY_PROTOCOL
 from ordercast.trace.storage import is_empty, location, write_whole
 from ordercast.trace.working_folder import working_folder
 from tests.cli.conftest import Command
 from tests.pipeline.runs import bytes_in
-from tests.pipeline.test_soak import EVERY_PROTOCOL, Stopped, open_session, small_runs
+from tests.pipeline.test_soak import Stopped, open_session, small_runs
 from tests.report.test_page import folder_with, result
 from tests.trace.test_storage import Objects, objects
 

@@ -145,8 +145,13 @@ def test_schedules_that_are_searched_or_replayed_are_served(
 def test_the_browser_is_opened_unless_it_is_not_to_be(
     ordercast: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    trace, opened = write(tmp_path, one_loss()), []
-    monkeypatch.setattr("webbrowser.open", lambda address: opened.append(address) or True)
+    trace, opened = write(tmp_path, one_loss()), list[str]()
+
+    def note(address: str) -> bool:
+        opened.append(address)
+        return True
+
+    monkeypatch.setattr("webbrowser.open", note)
     served(monkeypatch)
     done = ordercast("view --no-open", trace)
     assert (done.status, opened) == (0, [])

@@ -27,7 +27,11 @@ class Actions:
         receiving = [next(bits) for _ in range(links)]
         self.of_link = [one | other for one, other in zip(self.faults, receiving, strict=True)]
         own = {StepKind.CRASH: crashing, StepKind.FIRE: firing, StepKind.DRAIN: draining, StepKind.SUBMIT: submitting}
-        own |= {StepKind.SUSPECT: suspecting, StepKind.LEAVE: leaving, StepKind.SYNC: syncing}  # none, if there are no such steps
+        own |= {
+            StepKind.SUSPECT: suspecting,
+            StepKind.LEAVE: leaving,
+            StepKind.SYNC: syncing,
+        }  # none, if there are no such steps
         self.of_step: dict[int, int] = {}
         """The action of each step; the key is the step without its timer, or its place in a bag."""
         for kind in StepKind:

@@ -20,7 +20,6 @@ from dataclasses import replace
 
 from ordercast.explorer.node_state import JOINS, Logged, NodeState
 from ordercast.explorer.scenario import Scenario
-from ordercast.model.machine import Level
 from ordercast.model.nodes import mask_of, name_of, names_of
 from ordercast.protocols.membership.view import is_quorum
 from ordercast.protocols.restart.standing import decode_standing
@@ -54,7 +53,7 @@ def _without_views_above(here: NodeState, logged: Logged, last: int) -> NodeStat
         views=here.views[:at],
         delivered=gone.delivered,
         log=here.log[: gone.delivered.bit_count()],
-        reached=(*here.reached[: Level.ACKNOWLEDGED], gone.acknowledged),
+        reached=(*here.reached[:3], gone.acknowledged),
         logged=logged._replace(begins=tuple(each for each in logged.begins if each[0] <= last)),
     )
 
@@ -125,7 +124,9 @@ class LogPromises:
         """Whether a quorum of the last view was started again with its logs, and of views that may have followed it."""
         views = _views(nodes)
         last = views[max(views)]
-        returned = [node for node, old in self._scenario.returning.items() if nodes[old].crashed and _goes_on(nodes[node])]
+        returned = [
+            node for node, old in self._scenario.returning.items() if nodes[old].crashed and _goes_on(nodes[node])
+        ]
         again = {self._process(node): nodes[node] for node in returned}
         places = [tuple(map(self._process, last))]
         for process, here in again.items():

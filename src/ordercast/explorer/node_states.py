@@ -42,6 +42,7 @@ def suspicion_code(member: int) -> int:
 
 
 NodeInput = Input | MembershipInput | Synced | Recovered
+_WITHOUT_VALUES: dict[int, NodeInput] = {DRAINED: Drained(), LEAVE: Depart()}
 
 
 class Effect:
@@ -132,10 +133,8 @@ class NodeStates:
         if code == SUBMIT:
             here = self.states[state]
             return Enter() if here.submitted == JOINS else self._scenario.scripts[here.node][here.submitted]
-        if code == DRAINED:
-            return Drained()
-        if code == LEAVE:
-            return Depart()
+        if code in _WITHOUT_VALUES:
+            return _WITHOUT_VALUES[code]
         if code == SYNCED:
             return Synced(_disk(self.states[state]).writes)
         if code & 3 == 3:
@@ -197,7 +196,15 @@ class NodeStates:
             self.can_sync.append(disk is not None and disk.told < disk.writes)
             if self._scenario.group.views:
                 acknowledged = state.reached[Level.ACKNOWLEDGED]
-                record = (state.node, state.views, state.log, state.delivered, acknowledged, state.departed, state.logged)
+                record = (
+                    state.node,
+                    state.views,
+                    state.log,
+                    state.delivered,
+                    acknowledged,
+                    state.departed,
+                    state.logged,
+                )
                 self.records.append(self._records.setdefault(record, len(self._records)))
         return number
 
@@ -229,7 +236,11 @@ class NodeStates:
             if not effect.next % _SAMPLE and self.machine(after.node, after.snapshot).snapshot() != after.snapshot:
                 effect.problem = f"a snapshot of {name_of(after.node)} does not survive being restored"
             effect.risen, effect.delivers = tuple(checker.risen), checker.delivered != before.delivered
-            effect.enters = (after.views, after.departed, after.logged) != (before.views, before.departed, before.logged)
+            effect.enters = (after.views, after.departed, after.logged) != (
+                before.views,
+                before.departed,
+                before.logged,
+            )
             effect.sends = tuple(
                 (self._unit(send.unit), self._links.reached(before.node, send.to)) for send in checker.sends
             )

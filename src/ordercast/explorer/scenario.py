@@ -127,8 +127,8 @@ class Scenario:
     """With membership: founders, such as "E3", that may crash (besides `crashes`) and then return under their names:
     the last nodes are their new incarnations, in this order."""
     logs: bool = False
-    """With membership: members have durable logs. They are synced at any moment, a crash leaves any beginning of what was
-    not synced, and those that return do so with what their disk has."""
+    """With membership: members have durable logs. They are synced at any moment, a crash leaves any beginning of
+    what was not synced, and those that return do so with what their disk has."""
     damages: int = 0
     """With logs: disks that are damaged or lost in a crash."""
     rounds: int = 40

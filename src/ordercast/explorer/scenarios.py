@@ -80,7 +80,8 @@ def scenario(
         logs = bool(how.get("logs"))
         require(
             not logs or protocol in WITH_LOGS,
-            f"{protocol} has no logs, only {', '.join(sorted(WITH_LOGS))}: others deliver different messages at each node",
+            f"{protocol} has no logs, only {', '.join(sorted(WITH_LOGS))}: "
+            "others deliver different messages at each node",
         )
         member = MemberMachine(protocol, founders, returning(back, len(lines)), logs)
         asked = {"machine": member, "channel": kind.needs, "rounds": _ROUNDS_OF_VIEWS, **how}

@@ -141,15 +141,8 @@ class StateSpace:
 
     def environment_steps(self, state: State) -> list[int]:
         """Losses, duplicates, timers, crashes, suspicions, departures, drained notices: steps of the environment."""
-        found: list[int] = []
         busy = [place for place in range(self.first_link, self.past_links) if state[place] != EMPTY]
-        for link in busy if state[self.losses] or state[self.duplicates] else ():
-            if self.links.loses[link - self.first_link]:
-                for place in self.queues.places(state[link]):
-                    if state[self.losses] and self._may_lose(state[link], link, place):
-                        found.append(_LOSE | link << KIND_BITS | place << 16)
-                    if state[self.duplicates]:
-                        found.append(_TWICE | link << KIND_BITS | place << 16)
+        found = self._faults_of_links(state, busy)
         if state[self.duplicates] and self.scenario.channel is not Channel.ANY:
             found += [
                 _LATER | link << KIND_BITS
@@ -160,10 +153,7 @@ class StateSpace:
             for node in range(self.size):
                 found += [fire_step(node, timer) for timer in self.nodes.early_timers[state[node]]]
         if state[self.crashes] or self.scenario.returns:
-            able = range(self.size) if state[self.crashes] else self.scenario.returning.values()
-            for node in able:
-                if not self.nodes.states[state[node]].crashed:
-                    found += [_CRASH | node << KIND_BITS | left << 16 for left in self._left_on_disk(state, node)]
+            found += self._crashes(state)
         if state[self.suspicions] or state[self.leaves]:
             found += self._membership_steps(state)
         if self.scenario.drained:
@@ -171,6 +161,27 @@ class StateSpace:
                 _DRAIN | node << KIND_BITS for node in range(self.size) if not self.nodes.states[state[node]].crashed
             ]
         return self._promptly(state, found) if self.links.loop_backs else found
+
+    def _faults_of_links(self, state: State, busy: list[int]) -> list[int]:
+        """Units that are lost, or arrive twice."""
+        found: list[int] = []
+        for link in busy if state[self.losses] or state[self.duplicates] else ():
+            if self.links.loses[link - self.first_link]:
+                for place in self.queues.places(state[link]):
+                    if state[self.losses] and self._may_lose(state[link], link, place):
+                        found.append(_LOSE | link << KIND_BITS | place << 16)
+                    if state[self.duplicates]:
+                        found.append(_TWICE | link << KIND_BITS | place << 16)
+        return found
+
+    def _crashes(self, state: State) -> list[int]:
+        """Crashes of nodes, with anything that they may leave on their disks."""
+        found: list[int] = []
+        able = range(self.size) if state[self.crashes] else self.scenario.returning.values()
+        for node in able:
+            if not self.nodes.states[state[node]].crashed:
+                found += [_CRASH | node << KIND_BITS | left << 16 for left in self._left_on_disk(state, node)]
+        return found
 
     def _left_on_disk(self, state: State, node: int) -> list[int]:
         """What a crash of a node may leave on its disk; one that nobody reads again matters not."""

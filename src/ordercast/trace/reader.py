@@ -213,7 +213,7 @@ def _open(
 
 def _runs_by_group(file: "_File", parquet: pq.ParquetFile) -> tuple[tuple[str, ...], ...]:
     if RUN in file.in_path:
-        return ((file.in_path[RUN],),) * parquet.num_row_groups
+        return tuple((file.in_path[RUN],) for _ in range(parquet.num_row_groups))
     with _errors_of(file.path):
         return tuple(_runs_in(parquet, group) for group in range(parquet.num_row_groups))
 

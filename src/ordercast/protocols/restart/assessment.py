@@ -123,9 +123,9 @@ def _lacking(view: GroupView, present: Sequence[Here], voters: set[str]) -> list
     """Sentences that say of which views no quorum is there."""
     possible = {tuple(one.name for one in view.members): f"view {view.number} was"}
     last = [(here, each) for here in present if (each := here.standing()).view.number == view.number]
-    for _, each in last:
-        if each.accepted is not None and not _may_follow(each.accepted, view, last):
-            each = replace(each, accepted=None)
+    for _, standing in last:
+        followed = standing.accepted is None or _may_follow(standing.accepted, view, last)
+        each = standing if followed else replace(standing, accepted=None)
         possible |= {names: f"view {each.highest_number()} may be" for names in each.possible_views()}
     found = []
     for names, which in possible.items():
@@ -144,8 +144,6 @@ def _may_follow(accepted: NextView, view: GroupView, last: Sequence[tuple[Here, 
     Who was started again accepts nothing any more, and whoever has accepted another one since knows that no quorum had
     accepted this one before.
     """
-    without = {
-        here.me.name for here, each in last if not (here.is_member or each.forgot) and each.accepted != accepted
-    }
+    without = {here.me.name for here, each in last if not (here.is_member or each.forgot) and each.accepted != accepted}
     others = mask_of(place for place, one in enumerate(view.members) if one.name not in without)
     return is_quorum(others, len(view.members))

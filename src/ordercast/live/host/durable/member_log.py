@@ -342,7 +342,7 @@ class MemberLog:
         return self._positions[number]
 
     def say_when_entered(self, view: int, send: Callable[[], None]) -> None:
-        """Sends what lets others enter a view that was decided, perhaps by this member alone: it is on the disk then."""
+        """Sends what lets others enter a view that was decided, perhaps by this one alone, once it is on the disk."""
         if self.standing is not None and self.standing.view.number < view:
             self._entering.append(send)
         else:

@@ -63,11 +63,8 @@ class Ranges(msgspec.Struct, frozen=True):
 
     def sparse(self) -> tuple[Numbers, Numbers, Numbers]:
         """The cells that are not empty, and the minimum and the maximum of each."""
-        filled, lowest, highest = (
-            np.frombuffer(part, kind)
-            for part, kind in ((self.filled, np.int32), (self.lowest, np.int64), (self.highest, np.int64))
-        )
-        return filled.astype(np.int64), lowest, highest
+        filled = np.frombuffer(self.filled, np.int32).astype(np.int64)
+        return filled, np.frombuffer(self.lowest, np.int64), np.frombuffer(self.highest, np.int64)
 
     def tables(self) -> tuple[Numbers, Numbers]:
         """The minimum and the maximum of each cell; `MOST` and `LEAST` for empty ones."""
