@@ -21,7 +21,6 @@ from tests.live_harness.shrink import shrunk
 def main() -> int:
     """0: nothing failed; 1: something did."""
     options = _options()
-    logging.disable(logging.CRITICAL)
     if options.files:
         return _again(options.files)
     begun, cpu = time.monotonic(), time.process_time()
@@ -93,4 +92,5 @@ def _again(files: list[Path]) -> int:
 
 
 if __name__ == "__main__":
+    logging.disable(logging.CRITICAL)  # not in main(), which tests call in a process that others log in
     sys.exit(main())

@@ -6,10 +6,10 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from ordercast.pipeline import Engine, audit, open_trace
+from ordercast.pipeline.audit.engine import Engine, audit, audit_opened
 from ordercast.pipeline.audit.partitioned import long_run
 from ordercast.pipeline.audit.partitioned.audit import is_long
-from ordercast.pipeline.audit.plan import AuditTask, EventLocation, Size, audit_tasks, in_batches
+from ordercast.pipeline.audit.plan import AuditTask, EventLocation, Size, audit_tasks, in_batches, open_trace
 from tests.pipeline.traces import random_runs, write
 
 UNBOUNDED = Size(rows=10**12, bytes=10**12, files=10**12)
@@ -87,4 +87,4 @@ def test_planning_opens_each_file_once(tmp_path: Path, monkeypatch: pytest.Monke
     events = [path for path in opened if "/events/" in path]
     assert len(events) == len(set(events)) == 4
     assert trace.events == sum(pq.read_metadata(path).num_rows for path in (folder / "events").iterdir())
-    assert audit(trace, engine=Engine.VECTORISED).as_document() == audit([folder]).as_document()
+    assert audit_opened(trace, engine=Engine.VECTORISED).as_document() == audit([folder]).as_document()

@@ -1,5 +1,6 @@
 """What is said of a job of Spark that failed: the cause, out of the stack traces of several processes."""
 
+from contextlib import nullcontext
 from pathlib import Path
 from unittest.mock import Mock, patch
 
@@ -10,6 +11,7 @@ from ordercast.pipeline.audit import spark as on_spark
 from ordercast.pipeline.jobs import cause_of, collected
 from ordercast.pipeline.sweep import sweep as sweeping
 from tests.pipeline.runs import some_runs
+from tests.pipeline.traces import random_runs, write
 
 FROM_PYTHON = """An exception was thrown from the Python worker:
 Traceback (most recent call last):
@@ -80,8 +82,9 @@ def test_a_sweep_whose_workers_write_elsewhere_ends(tmp_path: Path) -> None:
 )
 def test_a_trace_that_workers_do_not_see_is_told_as_such(tmp_path: Path, error: str, said: str) -> None:
     with (
+        patch.object(on_spark, "sorted_copies", lambda *_: nullcontext()),
         patch.object(on_spark, "_audited", Mock(side_effect=TraceError(error))),
         pytest.raises(TraceError) as raised,
     ):
-        on_spark.audit_on_spark(Mock(), [tmp_path])
+        on_spark.audit_on_spark(Mock(), [write(tmp_path, random_runs("seen", 1))])
     assert str(raised.value) == error + said

@@ -174,7 +174,7 @@ def test_large_groups_are_told_apart_node_by_node() -> None:
 
 def test_room_is_asked_for_before_a_run_is_judged_by_the_reference(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[object, ...]] = []
-    monkeypatch.setattr(judging, "require_memory", lambda *about: asked.append(about))
+    monkeypatch.setattr(judging, "require_memory", lambda *about, **_: asked.append(about))
     for figure in (GOOD, BAD):
         audit_run(a_row("r"), [batch_of(figure.rows)])
     assert asked == [("r", len(BAD.rows), BY_REFERENCE)]

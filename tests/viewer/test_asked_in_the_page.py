@@ -326,7 +326,9 @@ def test_words_and_variables_are_explained_where_they_are_met(page: Page, tmp_pa
     assert page.evaluate("byId('meaning').hidden")
     page.evaluate("app.goTo(40)")
     stamps = "[...document.querySelectorAll('#panel td.word')].find((each) => each.innerText === 'normal.stamps')"
+    scrolled = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
     page.evaluate(f"{stamps}.scrollIntoView()")
+    page.evaluate(scrolled)  # scrolling hides what is explained, and is told with the next frame
     x, y = page.evaluate(f"(({{ left, top }}) => [left + 9, top + 9])({stamps}.getBoundingClientRect())")
     page.hover(x, y)
     page.until("!byId('meaning').hidden")

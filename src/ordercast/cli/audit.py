@@ -286,18 +286,19 @@ def _line(witness: "Witness", names: MemberNames) -> str:
 
 def _audited(folders: list[Path], service: Service | None, spark: bool | None, master: str | None) -> "Verdict":
     """Audits by the engine that suits the size, or on Spark if asked to."""
-    from ordercast.pipeline import Engine, audit, choose_engine, open_trace
+    from ordercast.pipeline.audit.engine import Engine, audit_opened, choose_engine
+    from ordercast.pipeline.audit.plan import open_trace
 
     trace = open_trace(folders)  # input that is not a trace is refused before Spark starts
     engine = Engine.SPARK if spark else choose_engine(trace.events)
     if engine is Engine.SPARK and spark is False:
         engine = Engine.VECTORISED
     if engine is not Engine.SPARK:
-        return audit(trace, service, engine=engine, note=_note)
+        return audit_opened(trace, service, engine=engine, note=_note)
     if not spark:
         _note(f"{trace.events:,} events are audited on Spark; --no-spark audits them in this process")
     with spark_session(master) as session, progress_bar("parts") as progress:
-        return audit(trace, service, spark=session, note=_note, progress=progress)
+        return audit_opened(trace, service, spark=session, note=_note, progress=progress)
 
 
 def _write(path: Path, verdict: "Verdict", names: MemberNames) -> None:

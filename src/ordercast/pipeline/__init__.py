@@ -10,7 +10,6 @@ from ordercast.explorer.scenario import Promise, Scenario
 from ordercast.explorer.scenarios import scenario
 from ordercast.model.progress import Progress
 from ordercast.pipeline.audit.engine import Engine, audit, choose_engine
-from ordercast.pipeline.audit.plan import TraceFiles, open_trace
 from ordercast.pipeline.audit.stream.follow import follow
 from ordercast.pipeline.audit.tables import VerdictTables, audit_tables
 from ordercast.pipeline.explore import explore_on_spark
@@ -39,7 +38,6 @@ __all__ = [
     "Soaked",
     "SweepResult",
     "Tally",
-    "TraceFiles",
     "VerdictTables",
     "audit",
     "audit_tables",
@@ -47,7 +45,6 @@ __all__ = [
     "explore_on_spark",
     "follow",
     "measure",
-    "open_trace",
     "read_grid",
     "register",
     "require_sweepable",

@@ -58,9 +58,11 @@ def event_files(folders: Sequence[Location], columns: Sequence[str]) -> list["Pa
         return list(pool.map(opened, files))
 
 
-def event_file(path: Location, in_path: Mapping[str, str], columns: Sequence[str]) -> "Part":
-    """One of these files, opened again in another process."""
-    return _open(_File(path, in_path), EVENTS, OPTIONAL_EVENT_COLUMNS, columns)
+def event_file(
+    path: Location, in_path: Mapping[str, str], columns: Sequence[str], *, with_runs: bool = False
+) -> "Part":
+    """One of these files, opened again in another process; `with_runs`: also tell which runs its row groups have."""
+    return _open(_File(path, in_path), EVENTS, OPTIONAL_EVENT_COLUMNS, columns, with_runs=with_runs)
 
 
 def read_events_by_run(

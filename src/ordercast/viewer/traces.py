@@ -145,7 +145,7 @@ class Traces:
             for folder in self.folders:
                 paths = [path for path in (folder / EVENTS_FOLDER).glob(f"*{SUFFIX}") if not is_hidden(path.name)]
                 for path in sorted(set(paths) - self._known):
-                    part = event_file(path, {}, [*FULL, RUN])
+                    part = event_file(path, {}, [*FULL, RUN], with_runs=True)
                     self._known.add(path)
                     for name, groups in groups_by_run([part]).items():
                         for run in self.runs.values():

@@ -50,7 +50,7 @@ def choose_engine(events: int) -> Engine:
 
 
 def audit(
-    folders: Sequence[Location] | TraceFiles,
+    folders: Sequence[Location],
     service: Service | None = None,
     *,
     engine: Engine | None = None,
@@ -62,26 +62,40 @@ def audit(
 
     `engine`: default: Spark if a session is given, otherwise by the size of the trace, in this process. Spark's workers
     must see the folders under the same paths. `note` is called with a sentence for each long run that cannot be audited
-    in partitions; `progress` with the number of finished tasks and of all tasks, on Spark. A trace that was opened by
-    `open_trace` is not opened again.
+    in partitions; `progress` with the number of finished tasks and of all tasks, on Spark.
 
     Raises `TraceError` if a folder holds no complete trace, and `PipelineError` if Spark fails.
     """
+    if engine is Engine.REFERENCE:
+        return reference.audit(folders, service)
+    if engine is Engine.SPARK and spark is None:
+        raise ConfigError("an audit on Spark needs a session: pass spark=")
+    return audit_opened(open_trace(folders), service, engine=engine, spark=spark, note=note, progress=progress)
+
+
+def audit_opened(
+    trace: TraceFiles,
+    service: Service | None = None,
+    *,
+    engine: Engine | None = None,
+    spark: "SparkSession | None" = None,
+    note: Callable[[str], None] | None = None,
+    progress: "Progress | None" = None,
+) -> Verdict:
+    """The same of a trace whose files are open already: those of a store are not read twice."""
     if engine is None:
-        folders = open_trace(folders)
-        engine = Engine.SPARK if spark is not None else choose_engine(folders.events)
+        engine = Engine.SPARK if spark is not None else choose_engine(trace.events)
         if engine is Engine.SPARK and spark is None:
             engine = Engine.VECTORISED
     match engine:
         case Engine.REFERENCE:
-            return reference.audit(folders.folders if isinstance(folders, TraceFiles) else folders, service)
+            return reference.audit(trace.folders, service)
         case Engine.VECTORISED:
             from ordercast.pipeline.audit.vectorised import audit_vectorised  # noqa: PLC0415
 
-            return audit_vectorised(folders, service, note=note)
+            return audit_vectorised(trace, service, note=note)
         case Engine.SPARK:
-            if spark is None:
-                raise ConfigError("an audit on Spark needs a session: pass spark=")
+            assert spark is not None
             from ordercast.pipeline.audit.spark import audit_on_spark  # noqa: PLC0415
 
-            return audit_on_spark(spark, folders, service, note=note, progress=progress)
+            return audit_on_spark(spark, trace, service, note=note, progress=progress)
