@@ -3,6 +3,7 @@
 import asyncio
 import random
 from collections.abc import Callable
+from contextlib import suppress
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
@@ -236,6 +237,13 @@ async def asked(server: asyncio.Server, *sent: bytes) -> tuple[asyncio.StreamRea
     return reader, writer
 
 
+async def first_line(reader: asyncio.StreamReader) -> bytes:
+    """Nothing of a connection that was not answered."""
+    with suppress(ConnectionResetError):
+        return await reader.readline()
+    return b""
+
+
 async def until(condition: Callable[[], object]) -> None:
     async with asyncio.timeout(10):
         while not condition():
@@ -254,7 +262,7 @@ def request(number: int, size: int = 3) -> bytes:
     )
 
 
-def test_connections_are_counted_and_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_connections_are_counted_and_bounded(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     monkeypatch.setattr("ordercast.gateway.http.MAX_CONNECTIONS", 2)
 
     async def test() -> None:
@@ -267,16 +275,23 @@ def test_connections_are_counted_and_bounded(monkeypatch: pytest.MonkeyPatch) ->
         assert b" 503 " in answer.splitlines()[0]
         assert b"2 connections are open: try again" in answer
         writer.close()
+        await until(lambda: face.connections == 2)
+        many = [await asked(server, b"GET / HTTP/1.1\r\n\r\n") for _ in range(10)]
+        assert {await first_line(reader) for reader, _ in many} == {b"", b"HTTP/1.1 503 Service Unavailable\r\n"}
+        for _, each in many:
+            each.close()
+        await until(lambda: face.connections == 2)
         silent[0][1].close()
         await until(lambda: face.connections == 1)
         reader, writer = await asked(server, b"GET / HTTP/1.1\r\n\r\n")
-        assert b'"connections":2' in await reader.read()
+        assert b'"connections":2,"waiting":0,"refused":11}' in await reader.read()
         for each in (writer, silent[1][1]):
             each.close()
         server.close()
         await until(lambda: face.connections == 0)
 
     run(test)
+    assert caplog.messages == ["a request was refused, 1 so far: 2 connections are open"]
 
 
 def test_who_says_nothing_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:

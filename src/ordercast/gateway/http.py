@@ -6,11 +6,13 @@
 Whoever posts must say so by the type of the content, which a page in a browser cannot do without being asked first.
 
 Connections, and the bytes of batches that wait, are bounded: above that a request is answered 503, and whoever posts
-tries again.
+tries again. It is counted, and logged.
 """
 
 import asyncio
 import hmac
+import logging
+import time
 from collections.abc import Coroutine, Mapping
 from contextlib import suppress
 from http import HTTPStatus
@@ -34,6 +36,8 @@ _PATIENCE = 60.0  # seconds for a batch to arrive
 _LINGER = 2.0  # seconds for whoever still sends what was refused
 _SPARE = 1 << 16
 _MAX_DIGITS = 20  # of a length; Python refuses to read a number of thousands
+_SAYS_EVERY = 10.0  # seconds: between two lines that say the same
+_log = logging.getLogger("ordercast.gateway")
 _Answer = TypeVar("_Answer")
 _decode = msgspec.msgpack.Decoder(tuple[str, int, tuple[bytes, ...]]).decode
 
@@ -61,6 +65,9 @@ class GatewayServer:
         """So many are open."""
         self.waiting = 0
         """Bytes of batches that have not been answered."""
+        self.refused = 0
+        """Connections and batches that were too many."""
+        self._says_again = 0.0
 
     async def serve(self, host: str, port: int, tls: SSLContext | None = None) -> asyncio.Server:
         """Listens; raises `OSError`."""
@@ -72,7 +79,10 @@ class GatewayServer:
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
         try:
-            found = await self._handled(reader) if self.connections <= 2 * MAX_CONNECTIONS else None
+            if self.connections > 2 * MAX_CONNECTIONS:  # so many are not even answered
+                self._too_many(f"{MAX_CONNECTIONS} connections are open")
+                return
+            found = await self._handled(reader)
             if found is not None:
                 await _write(writer, *found)
                 await _rest_of(reader)
@@ -101,16 +111,21 @@ class GatewayServer:
 
     def _require_few(self) -> None:
         if self.connections > MAX_CONNECTIONS:
-            raise _Refused(HTTPStatus.SERVICE_UNAVAILABLE, f"{MAX_CONNECTIONS} connections are open: try again")
+            raise self._too_many(f"{MAX_CONNECTIONS} connections are open")
 
     def _require_room(self, size: int) -> None:
         most = MAX_WAITING * (self._gateway.max_batch_size + _SPARE)
         if self.waiting + size > most:
-            raise _Refused(
-                HTTPStatus.SERVICE_UNAVAILABLE,
-                f"batches of {self.waiting} bytes wait for the group, and {most} may, this one with {size} included: "
-                "try again",
+            raise self._too_many(
+                f"batches of {self.waiting} bytes wait for the group, and {most} may, this one with {size} included"
             )
+
+    def _too_many(self, why: str) -> _Refused:
+        self.refused += 1
+        if time.monotonic() >= self._says_again:
+            self._says_again = time.monotonic() + _SAYS_EVERY
+            _log.warning("a request was refused, %d so far: %s", self.refused, why)
+        return _Refused(HTTPStatus.SERVICE_UNAVAILABLE, f"{why}: try again")
 
     async def _request(self, reader: asyncio.StreamReader) -> _Request:
         head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
@@ -139,7 +154,8 @@ class GatewayServer:
         if request.method == "GET" and request.path == "/":
             group = self._group
             about = {"group": group.name, "member": group.me, "members": group.members}
-            return HTTPStatus.OK, {**about, "connections": self.connections, "waiting": self.waiting}
+            load = {"connections": self.connections, "waiting": self.waiting, "refused": self.refused}
+            return HTTPStatus.OK, about | load
         if request.method != "POST" or request.path != "/batches":
             raise _Refused(HTTPStatus.NOT_FOUND, "there are GET / and POST /batches")
         try:

@@ -21,13 +21,13 @@ from tests.pipeline.log_stream.examples import EXAMPLES, example
 from tests.pipeline.sparks import environment, free_port
 
 NAMES = ("A", "B", "C")
-_MEMBER = """
+MEMBER = """
 import asyncio, signal, sys
 import ordercast
 
-async def main(group, name, folder, contacts, pause):
+async def main(group, name, folder, contacts, pause, order):
     where = {"contacts": "local"} if contacts else {"members": ["A", "B", "C"]}
-    settings = {} if contacts else {"settings": ordercast.Settings(order="total", failure_timeout=2.0)}
+    settings = {} if contacts else {"settings": ordercast.Settings(order=order, failure_timeout=2.0)}
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
     group = await ordercast.join(group, name=name, log=folder, timeout=120, **where, **settings)
@@ -47,7 +47,7 @@ async def main(group, name, folder, contacts, pause):
         task.cancel()
     await group.leave(20)
 
-asyncio.run(main(sys.argv[1], sys.argv[2], sys.argv[3], sys.argv[4] == "joins", float(sys.argv[5])))
+asyncio.run(main(sys.argv[1], sys.argv[2], sys.argv[3], sys.argv[4] == "joins", float(sys.argv[5]), sys.argv[6]))
 """
 _QUERIES = """
 import importlib.util, json, random, sys, time
@@ -212,8 +212,8 @@ class Campaign:
 
     def member(self, name: str, *, joins: bool = False) -> None:
         """One that sends."""
-        how = "joins" if joins else "opens"
-        self._start(name, "-c", _MEMBER, self._groups[0], name, str(self._root / "logs" / name), how, str(self._pause))
+        how = ["joins" if joins else "opens", str(self._pause), "total"]
+        self._start(name, "-c", MEMBER, self._groups[0], name, str(self._root / "logs" / name), *how)
 
     def gateway(self, number: int) -> None:
         """One of two, in the other group, beside a member that only reads."""
@@ -318,7 +318,7 @@ class Campaign:
         for left in (2, 1, 0):  # on a busy machine Spark's own workers may not start in time
             self._kill("queries")
             self.queries("once")
-            if self._processes["queries"].wait(900) == 0:
+            if self._processes["queries"].wait(300) == 0:
                 return
             assert left, (self._root / "processes.log").read_text(errors="replace")[-5000:]
 

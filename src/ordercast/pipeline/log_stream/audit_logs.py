@@ -13,8 +13,11 @@ from ordercast.pipeline.log_stream.options import LogOptions
 from ordercast.pipeline.log_stream.places import LogPlace, ReadableDisk, access_of, open_disk, places_of
 
 _POLL = 0.25  # seconds
-GRACE = 1.0
-"""Seconds in which a view of others that explains a difference must have come: it is on their disks in some ms."""
+GRACE = 3.0
+"""Seconds in which a view of others that explains a difference must have come.
+
+It is on their disks with the next sync: that takes some ms, but more than a second where a disk has too much to do.
+"""
 
 
 class AuditedMember(msgspec.Struct):
