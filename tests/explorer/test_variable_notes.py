@@ -36,7 +36,7 @@ def is_part(hint: Any) -> bool:
 def test_every_variable_of_every_protocol_has_a_note() -> None:
     for module in pkgutil.walk_packages(ordercast.protocols.__path__, "ordercast.protocols."):
         importlib.import_module(module.name)
-    found = {kind for kind in kinds() if kind.__module__.startswith("ordercast.protocols.")}
+    found: set[Any] = {kind for kind in kinds() if kind.__module__.startswith("ordercast.protocols.")}
     assert {kind.__name__ for kind in found} >= {"Po", "Spo", "St", "StPaper", "SequencerPaper", "MembershipMachine"}
     bare = [
         f"{kind.__module__}.{kind.__name__}.{name}"
