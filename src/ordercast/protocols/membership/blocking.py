@@ -33,7 +33,7 @@ class Blocking(DeclaredState):
     group: Final[str]
     contacts: Final[tuple[str, ...]]
 
-    blocked: bool
+    blocked: bool  # it does not reach enough members, and delivers nothing
     asked: int  # questions whether others have gone on
 
     def __init__(  # noqa: PLR0913
