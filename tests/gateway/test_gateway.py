@@ -83,9 +83,9 @@ async def restart(folder: Path) -> None:
     batches = Batches()
     recover(batches, folder / "B", back.starts_at)
     applications[1] = Application(back, batches)
-    assert await applications[1].gateway.commit(Batch("query", 1, (b"one",))) == Committed(1, again=True)
+    assert await applications[1].gateway.commit(Batch("query", 1, (b"one",))) == Committed(1, again=True, last=1)
     # position 2 is of what told that batch 1 is durable
-    assert await applications[1].gateway.commit(Batch("query", 2, (b"two",))) == Committed(3, again=False)
+    assert await applications[1].gateway.commit(Batch("query", 2, (b"two",))) == Committed(3, again=False, last=2)
     await close([groups[0], back], applications)
     assert [each.rows for each in batches_in(folder / "A")] == [(b"zero",), (b"one",), (b"two",)]
 
@@ -115,8 +115,8 @@ async def over_http(folder: Path) -> None:
         return await asyncio.to_thread(posted, port, body, *(more or ("sesame",)), **headers)
 
     batch = ["query", 0, [b"row", b"other"]]
-    assert await ask(batch) == (200, {"position": 0, "again": False})
-    assert await ask(batch) == (200, {"position": 0, "again": True})
+    assert await ask(batch) == (200, {"position": 0, "again": False, "last": 0})
+    assert await ask(batch) == (200, {"position": 0, "again": True, "last": 0})
     assert (await ask(batch, "wrong"))[0] == 401
     assert (await ask(b"?"))[0] == 400
     assert (await ask(["query", 1, ["text"]]))[0] == 400
@@ -189,7 +189,7 @@ def test_a_batch_that_another_gateway_ordered_is_not_committed_before_it_is_dura
         assert [each.done() for each in asked] == [False, False]
         assert [batches.take(each, 8) for each in group.sent] == [None], "it is dropped everywhere"
         group.disks.set()
-        assert await asyncio.gather(*asked) == [Committed(7, again=True)] * 2
+        assert await asyncio.gather(*asked) == [Committed(7, again=True, last=0)] * 2
         assert gateway.sent == 0
 
     run(test)
@@ -207,7 +207,7 @@ def test_nothing_fails_behind_an_answer() -> None:
         face = GatewayServer(Gateway(group, batches), group)  # type: ignore[arg-type]
         server = await face.serve("127.0.0.1", 0)
         reader, writer = await asked(server, request(0))
-        assert b'{"position":7,"again":true}' in await reader.read()
+        assert b'{"position":7,"again":true,"last":0}' in await reader.read()
         writer.close()
         server.close()
         await until(lambda: face.connections == 0)
@@ -333,7 +333,7 @@ def test_batches_that_wait_are_bounded_and_who_is_gone_does_not_count(monkeypatc
         group.disks.set()
         for number, sent in enumerate(group.sent):
             gateway.take(Message.make("A", sent, position=number))
-        assert b'{"position":4,"again":false}' in await reader.read()
+        assert b'{"position":4,"again":false,"last":4}' in await reader.read()
         for _, each in (*waiting, (reader, writer)):
             each.close()
         server.close()

@@ -18,6 +18,8 @@ import pyspark
 
 SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
 PATIENCE = 240.0  # seconds, on a machine that does much else
+QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""For a Java that ends soon: its first query takes a third less of the processor."""
 
 
 def free_port() -> int:
@@ -37,7 +39,8 @@ def wait_for(condition: Callable[[], object], what: str) -> None:
 def environment(**more: str) -> dict[str, str]:
     """As a shell has it: a session through Connect leaves words in ours that turn every later Spark into a client."""
     ours = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_REMOTE", "SPARK_CONNECT"))}
-    return {**ours, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1", **more}
+    java = {"JAVA_TOOL_OPTIONS": os.environ.get("JAVA_TOOL_OPTIONS", QUICK_JAVA)}
+    return {**ours, **java, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1", **more}
 
 
 @dataclass
@@ -56,14 +59,15 @@ class Process:
         self.popen.send_signal(signal.SIGKILL)
         self.popen.wait()
 
-    def children(self) -> list[int]:
-        """Processes that it has started: of a worker, its executors."""
+    def executors(self) -> list[int]:
+        """Of a worker: the processes of its executors. It may have others, for a moment."""
         found = []
         for each in Path("/proc").iterdir():
             if each.name.isdecimal():
                 with suppress(OSError):
                     parent = (each / "stat").read_text().rpartition(")")[2].split()[1]
-                    found += [int(each.name)] * (int(parent) == self.popen.pid)
+                    if int(parent) == self.popen.pid and b"ExecutorBackend" in (each / "cmdline").read_bytes():
+                        found.append(int(each.name))
         return found
 
     def end(self) -> None:

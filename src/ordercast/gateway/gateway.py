@@ -17,6 +17,8 @@ class Committed(msgspec.Struct, frozen=True):
     """That of its message; of a later batch of the same source, if there is one."""
     again: bool
     """It was there before this call."""
+    last: int
+    """The number of the last batch of its source that is in the order: of a later one if it is larger."""
 
 
 class Gateway:
@@ -92,9 +94,6 @@ class Gateway:
             raise LocalProtocolError(str(error)) from error
         finally:
             self._waiting.pop((batch.source, batch.number), None)
-        return Committed(self._position(batch.source), again=again)
-
-    def _position(self, source: str) -> int:
-        last = self._batches.last(source)
+        last = self._batches.last(batch.source)
         assert last is not None, "its batch arrived"
-        return last[1]
+        return Committed(last[1], again=again, last=last[0])

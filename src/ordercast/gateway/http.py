@@ -1,6 +1,6 @@
 """The HTTP face of a gateway: a batch is posted as MessagePack, and answered when it is durable.
 
-    POST /batches   [source, number, [row, …]]  →  {"position": 7, "again": false}
+    POST /batches   [source, number, [row, …]]  →  {"position": 7, "again": false, "last": 3}
     GET /           what this member is
 
 Whoever posts must say so by the type of the content, which a page in a browser cannot do without being asked first.

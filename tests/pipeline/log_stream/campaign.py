@@ -172,8 +172,6 @@ while True:
             table.executemany("INSERT INTO orders VALUES (?, ?, ?)", found)
     number += 1
 """
-_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""For a Java that ends soon: its first query takes a third less of the processor."""
 Messages = list[tuple[int, str, str]]
 
 
@@ -198,9 +196,8 @@ class Campaign:
     # --- processes ---
 
     def _start(self, name: str, *command: str) -> None:
-        quick = environment(JAVA_TOOL_OPTIONS=os.environ.get("JAVA_TOOL_OPTIONS", _JAVA))
         self._processes[name] = subprocess.Popen(  # noqa: S603
-            [sys.executable, *command], stdout=self._log, stderr=self._log, start_new_session=True, env=quick
+            [sys.executable, *command], stdout=self._log, stderr=self._log, start_new_session=True, env=environment()
         )
 
     def _kill(self, name: str) -> None:

@@ -1,7 +1,7 @@
 """Every position once: in Parquet files, in a table with transactions, and in another group; whatever is killed.
 
-Spark is started by `tests.pipeline.sparks`, so that these tests share a worker with all others that need it. Beside what
-SOAK_SECONDS says one takes a minute: members that leave, a new Java, and what is left to read. A Java takes 5 to 10 s to
+Spark is started by `tests.pipeline.sparks`, so that these tests share a worker with all others that need it. Each takes
+a minute more than SOAK_SECONDS says: members leave, a new Java starts and reads what is left. A Java takes 5 to 10 s to
 start, and its queries 5 to 15 s to begin, so in two minutes some four are killed.
 """
 

@@ -66,6 +66,7 @@ STREAM = """
     inserted = [(position, sender, payload.decode()) for position, sender, payload in rows]
     Path(sys.argv[4]).write_text(json.dumps({"sums": list(sums), "rows": found, "inserted": inserted}))
 """
+LOST = '"Event":"SparkListenerExecutorRemoved"'
 SPECULATION = (
     "--conf spark.speculation=true --conf spark.speculation.interval=100ms --conf spark.speculation.multiplier=1.05 "
     "--conf spark.speculation.quantile=0.1 --conf spark.speculation.minTaskRuntime=10ms "
@@ -133,17 +134,28 @@ def at_times_slow(port: int) -> Iterator[int]:
         thread.join()
 
 
+def events_in(folder: Path) -> str:
+    """What Spark has noted."""
+    return "".join(each.read_text() for each in (folder / "events").rglob("*") if each.is_file())
+
+
+def executors_in(events: str) -> int:
+    """So many work."""
+    return events.count('"Event":"SparkListenerExecutorAdded"') - events.count(LOST)
+
+
 def kill_executors(folder: Path, cluster: Cluster, program: subprocess.Popen[str]) -> int:
-    """One after the other, each after another batch, and in the end a worker; so many were killed."""
+    """One after the other, each after another batch and when both work; then a worker. So many executors were killed."""
     killed = 0
     for number in range(1, 4):
         commits = [folder / "out" / "checkpoint0" / "commits" / str(number), folder / "out" / "checkpoint1"]
         wait_for(lambda: program.poll() is not None or any(each.exists() for each in commits), "a batch")  # noqa: B023
-        executors = cluster.workers[number % 2].children()
-        for each in executors[:1]:
+        wait_for(lambda: program.poll() is not None or executors_in(events_in(folder)) == 2, "both executors")
+        for each in cluster.workers[number % 2].executors():
             with suppress(ProcessLookupError):
                 os.kill(each, signal.SIGKILL)
                 killed += 1
+        wait_for(lambda: program.poll() is not None or events_in(folder).count(LOST) >= number, "its loss")  # noqa: B023
     wait_for(lambda: program.poll() is not None or commits[1].exists(), "the second query")
     cluster.workers[0].kill()
     return killed
@@ -163,8 +175,8 @@ def test_a_cluster_that_loses_executors_and_a_worker_reads_each_position_once(tm
         program = started(tmp_path, cluster.master, logs, PYSPARK_SUBMIT_ARGS=submitted)
         killed = kill_executors(tmp_path, cluster, program)
         require_the_order(tmp_path, program)
-    events = "".join(each.read_text() for each in (tmp_path / "events").rglob("*") if each.is_file())
-    lost, twice = events.count('"Event":"SparkListenerExecutorRemoved"'), events.count('"Speculative":true')
+    events = events_in(tmp_path)
+    lost, twice = events.count(LOST), events.count('"Speculative":true')
     assert killed == 3
     assert lost >= 3
     assert twice > 0

@@ -37,13 +37,18 @@ class Order:
 
     def answer(self, body: bytes) -> tuple[int, Any]:
         self.asked += 1
+        if self.failures and self.failures[0] == 200:  # somebody else answers at this address
+            self.failures.pop(0)
+            return 200, {"status": "up"}
         source, number, rows = msgspec.msgpack.decode(body, type=tuple[str, int, tuple[bytes, ...]])
         found = self.batches.take(encode_batch(Batch(source, number, rows)), self.asked)
         if isinstance(found, Batch):
             self.taken.append(found)
         if self.failures:
             return self.failures.pop(0), {"error": "it may have been sent"}
-        return 200, {"position": self.asked, "again": found is None}
+        last = self.batches.last(source)
+        assert last is not None
+        return 200, {"position": last[1], "again": found is None, "last": last[0]}
 
 
 @contextmanager
@@ -96,12 +101,23 @@ def test_a_batch_is_posted_by_whoever_commits_it() -> None:
 
 def test_an_answer_that_is_lost_is_asked_for_at_the_next_gateway(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ordercast.pipeline.log_stream.sink._PAUSE", 0.0)
-    order = Order(503, 503, 503)
+    order = Order(503, 200, 503)
     with gateway(order) as one, gateway(order) as other:
         writer = BatchWriter(options("http://127.0.0.1:1", one, other), PAYLOAD)
         writer.commit([written(writer, "a")], 7)
     assert [each.number for each in order.taken] == [7]
     assert order.asked == 4
+
+
+def test_a_batch_below_the_last_stops_the_query() -> None:
+    """A new checkpoint under the name of an old one, an old copy of it, or two queries with one id."""
+    order = Order()
+    with gateway(order) as address:
+        writer = BatchWriter(options(address), PAYLOAD)
+        writer.commit([written(writer, "a")], 8)
+        with pytest.raises(PipelineError, match=r"has had batch 8 of the query 'query' .* and dropped batch 0: "):
+            writer.commit([written(writer, "b")], 0)
+    assert [each.number for each in order.taken] == [8]
 
 
 def test_a_batch_that_is_refused_or_taken_by_nobody_stops_the_query(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,12 +175,13 @@ def test_a_stream_arrives_in_its_order_though_its_answers_are_lost(spark: SparkS
     write_logs(tmp_path / "logs", [packet(number) for number in range(20)])
     order = Order(422)
 
-    def run_once(address: str) -> None:
+    def run_once(address: str, checkpoint: str = "checkpoint") -> None:
         query = (
             positions(spark, tmp_path / "logs")
             .writeStream.format("ordercast")
             .option("gateway", address)
-            .option("checkpointLocation", str(tmp_path / "checkpoint"))
+            .option("queryId", "positions")
+            .option("checkpointLocation", str(tmp_path / checkpoint))
             .trigger(availableNow=True)
             .start()
         )
@@ -174,7 +191,10 @@ def test_a_stream_arrives_in_its_order_though_its_answers_are_lost(spark: SparkS
         with pytest.raises(PySparkException, match="batch 0 was refused"):
             run_once(address)
         run_once(address)
-    assert [each.number for each in order.taken] == [0, 1]
-    assert len({each.source for each in order.taken}) == 1
-    assert [json.loads(row)["position"] for each in order.taken for row in each.rows] == list(range(60))
-    assert order.asked == 3
+        assert [each.number for each in order.taken] == [0, 1]
+        assert len({each.source for each in order.taken}) == 1
+        assert [json.loads(row)["position"] for each in order.taken for row in each.rows] == list(range(60))
+        assert order.asked == 3
+        run_once(address, "another")  # with the same name, and Spark has another id for it
+    assert [each.number for each in order.taken] == [0, 1, 0, 1]
+    assert all(each.source.startswith("positions ") for each in order.taken)

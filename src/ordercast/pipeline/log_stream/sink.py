@@ -35,7 +35,7 @@ class SinkOptions(msgspec.Struct, frozen=True):
 
     gateways: tuple[str, ...]
     query_id: str | None
-    """Instead of Spark's."""
+    """A name before Spark's."""
     timeout: float
     """Seconds in which some gateway must answer."""
     token_file: str | None
@@ -84,9 +84,8 @@ class BatchWriter(DataSourceStreamArrowWriter):
     def write(self, iterator: Iterator[pa.RecordBatch]) -> _Rows:
         """In a task: its rows, which Spark brings to the driver."""
         context = TaskContext.get()
-        query_id = self._options.query_id
-        if query_id is None and context is not None:
-            query_id = context.getLocalProperty(_QUERY_ID)
+        told = context.getLocalProperty(_QUERY_ID) if context is not None else None
+        query_id = " ".join(filter(None, (self._options.query_id, told))) or None
         rows: list[bytes] = []
         for batch in iterator:
             column = batch.column(self._column)
@@ -109,7 +108,7 @@ class BatchWriter(DataSourceStreamArrowWriter):
             raise PipelineError(
                 "Spark does not tell the id of the query: name it by the option queryId, another for each checkpoint"
             )
-        _post(self._options, msgspec.msgpack.encode((query_id, batchId, rows)), batchId)
+        _post(self._options, query_id, batchId, rows)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Nothing was sent."""
@@ -126,8 +125,9 @@ def _payload_column(schema: StructType) -> str:
     return names[0]
 
 
-def _post(options: SinkOptions, body: bytes, batch: int) -> None:
+def _post(options: SinkOptions, source: str, batch: int, rows: list[bytes]) -> None:
     """To the first gateway that answers; again, in turn, until one has. The group drops what it had before."""
+    body = msgspec.msgpack.encode((source, batch, rows))
     deadline, wrong = time.monotonic() + options.timeout, dict[str, str]()
     while True:
         for gateway in options.gateways:
@@ -136,10 +136,12 @@ def _post(options: SinkOptions, body: bytes, batch: int) -> None:
             except (HTTPException, OSError) as error:
                 wrong[gateway] = reason_of(error) or type(error).__name__
                 continue
-            if status == 200:
+            last = _last_in(answer) if status == 200 else None
+            if last is not None:
+                _require_last(last, source, batch)
                 return
-            wrong[gateway] = _reason_in(answer) or f"it answers {status}"
-            if status != 503:
+            wrong[gateway] = _reason_in(answer) or f"it answers {status}, and not as a gateway does"
+            if status not in {200, 503}:
                 raise PipelineError(f"batch {batch} was refused by {gateway}: {wrong[gateway]}")
         if time.monotonic() > deadline:
             why = "; ".join(f"{gateway}: {each}" for gateway, each in wrong.items())
@@ -148,6 +150,24 @@ def _post(options: SinkOptions, body: bytes, batch: int) -> None:
                 "one again, and then the query: the batch is sent again, and the group has it once"
             )
         time.sleep(_PAUSE)
+
+
+def _last_in(answer: bytes) -> int | None:
+    """The number of the last batch that the group has; None if this is no answer of a gateway."""
+    try:
+        return int(msgspec.json.decode(answer)["last"])
+    except (msgspec.DecodeError, KeyError, TypeError, ValueError):
+        return None
+
+
+def _require_last(last: int, source: str, batch: int) -> None:
+    """Whoever numbers batches sends none below the last: its rows may be others than those that were dropped for it."""
+    if last > batch:
+        raise PipelineError(
+            f"the group has had batch {last} of the query {source!r} already, and dropped batch {batch}: the "
+            "checkpoint is an old copy, or another query has this id; give a queryId that no query had, and a new "
+            "checkpoint"
+        )
 
 
 def _answer_of(gateway: str, options: SinkOptions, body: bytes) -> tuple[int, bytes]:
