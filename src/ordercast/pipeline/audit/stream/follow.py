@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from ordercast.audit.profiles import Asked
 from ordercast.audit.verdict import Witness
 from ordercast.model.errors import PipelineError, TraceError
-from ordercast.model.services import Service
 from ordercast.pipeline.jobs import trace_error_in
 from ordercast.pipeline.schema import spark_schema
 from ordercast.trace.arrow_schema import EVENTS
@@ -49,7 +49,7 @@ class _Outcome(msgspec.Struct):
 def follow(  # noqa: PLR0913 - all but the first three by name
     spark: "SparkSession",
     folder: Path,
-    service: Service | None = None,
+    service: Asked | None = None,
     *,
     checkpoint: Path | None = None,
     until_idle: float | None = None,
