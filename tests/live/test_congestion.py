@@ -129,7 +129,7 @@ def test_a_member_looks_twice_in_a_beat(monkeypatch: pytest.MonkeyPatch) -> None
             assert lines.max_datagram_size == FIRST
             member.counts.retransmitted += 1000
             member._upkeep.tick()
-            assert (host.max_bytes_in_flight, lines.max_datagram_size) == (MAX_BYTES_IN_FLIGHT // 2, FIRST // 4)
+            assert (host.own.max_bytes_in_flight, lines.max_datagram_size) == (MAX_BYTES_IN_FLIGHT // 2, FIRST // 4)
             assert 0.8 * lines.max_datagram_size < member.outbox.room < lines.max_datagram_size
             while lines.max_datagram_size <= FIRST:  # nothing more is lost
                 await groups["A"].send(b"x")
@@ -182,12 +182,12 @@ def test_no_more_is_under_way_than_may_be() -> None:
             member = member_of(groups["A"])
             host = member.host
             assert host is not None
-            host.max_bytes_in_flight = 150_000
+            host.own.max_bytes_in_flight = 150_000
             for _ in range(40):
                 groups["A"].send_nowait(bytes(50_000))
             most = 0
             while not host.is_at_rest():
-                most = max(most, host.bytes_in_flight)
+                most = max(most, host.own.bytes_in_flight)
                 await asyncio.sleep(0)
             assert 150_000 <= most < 150_000 + 60_000
             for _ in range(40):

@@ -24,21 +24,21 @@ def state_values(machine: DeclaredState, named: _Named) -> dict[str, str]:
 def parts_of(machine: DeclaredState, prefix: str = "") -> Iterator[tuple[DeclaredState, str]]:
     """A machine and its parts with states of their own, each with what stands before the names of its variables."""
     yield machine, prefix
-    for name in _declared(machine):
+    for name, _ in declared(type(machine)):
         value = getattr(machine, name)
         if isinstance(value, DeclaredState):
             yield from parts_of(value, f"{prefix}{name.lstrip('_')}.")
 
 
-def _declared(part: DeclaredState) -> Iterator[str]:
-    """What changes and does not follow from the rest."""
-    for name, hint in get_type_hints(type(part), include_extras=True).items():
+def declared(kind: type[DeclaredState]) -> Iterator[tuple[str, Any]]:
+    """What changes and does not follow from the rest: variables, with their types."""
+    for name, hint in get_type_hints(kind, include_extras=True).items():
         if get_origin(hint) not in {Final, ClassVar} and "derived" not in getattr(hint, "__metadata__", ()):
-            yield name
+            yield name, hint
 
 
 def _variables(part: DeclaredState, prefix: str) -> Iterator[tuple[str, Any]]:
-    for name in _declared(part):
+    for name, _ in declared(type(part)):
         value, label = getattr(part, name), name.lstrip("_")
         if isinstance(value, DeclaredState):
             yield from _variables(value, f"{prefix}{label}.")

@@ -15,6 +15,8 @@ from ordercast.model.units import Packet, Unit
 
 Values = dict[str, str]
 """Variables as text."""
+_NOTES = {"timers": "Its timers that run.", "crashed": "It does nothing any more."}
+"""Of what is shown beside the machine's own variables."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,7 @@ def notes_of(space: StateSpace) -> Values:
     """What the machines' variables mean, by their names."""
     first = space.nodes.states[space.initial_state()[0]]
     machine: Any = space.nodes.machine(first.node, first.snapshot)
-    return variable_notes(machine)
+    return {**variable_notes(machine), **_NOTES}
 
 
 def steps_of(space: StateSpace, schedule: Iterable[int]) -> list[Step]:

@@ -2,7 +2,6 @@
 
 import ast
 import inspect
-import re
 from collections.abc import Iterator
 from functools import cache
 from io import StringIO
@@ -13,9 +12,6 @@ from tokenize import COMMENT, generate_tokens
 from ordercast.explorer.state_values import parts_of
 from ordercast.model.declared_state import DeclaredState
 
-_SYMBOLS = re.compile(r"[A-Za-z_]+(, [A-Za-z_]+)*")
-"""A comment without a sentence: the variable's names in the paper."""
-
 
 def variable_notes(machine: DeclaredState) -> dict[str, str]:
     """By the names that `state_values` gives them; variables that say nothing are left out."""
@@ -23,12 +19,13 @@ def variable_notes(machine: DeclaredState) -> dict[str, str]:
 
 
 def _named(kind: type, prefix: str) -> Iterator[tuple[str, str]]:
-    for name, note in _notes(kind).items():
+    for name, note in notes_of_class(kind).items():
         yield f"{prefix}{name.lstrip('_')}", note
 
 
 @cache
-def _notes(kind: type) -> dict[str, str]:
+def notes_of_class(kind: type) -> dict[str, str]:
+    """By variable; those of a class come before those of its bases."""
     found: dict[str, str] = {}
     for base in reversed(kind.__mro__):
         if base is not DeclaredState and issubclass(base, DeclaredState):
@@ -61,6 +58,4 @@ def _of_class(kind: type) -> dict[str, str]:
 
 
 def _sentence(text: str) -> str:
-    if _SYMBOLS.fullmatch(text.rstrip(".")) and text != text.lower():
-        return f"The paper's {text.rstrip('.')}."
     return text[:1].upper() + text[1:] + ("" if text.endswith((".", ")")) else ".")

@@ -37,7 +37,7 @@ def inspected(member: "Member", question: Inspect) -> Inspected | None:
         pending=member.outbox.pending_bytes,
         unread=member.inbox.bytes,
         held=sum(msgspec.structs.astuple(host.machine.log_sizes())),
-        latencies=host.latencies.summary(),
+        latencies=host.own.latencies.summary(),
         waits=tuple(sentence[:_LONGEST] for sentence in _waits(member))[:MAX_WAITS],
     )
 

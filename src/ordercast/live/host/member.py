@@ -427,7 +427,7 @@ class Member:
         self._logs.live.error("internal error: %s leaves the group", self.name, exc_info=error)
         return f"{self.name} failed ({type(error).__name__})"
 
-    # --- what becomes of the protocol (host.HostOwner) ---
+    # --- what becomes of the protocol (host_owner.HostOwner) ---
 
     def partials_lost(self) -> None:
         """Messages began before this member joined, and those that have their beginnings are gone."""

@@ -60,7 +60,7 @@ class Upkeep:
         host, parameters, transport = owner.host, owner.parameters, owner.transport
         if host is not None and not host.closed:
             congestion.adapt(owner.counts)
-            host.max_bytes_in_flight = congestion.bytes_in_flight
+            host.own.max_bytes_in_flight = congestion.bytes_in_flight
             transport.max_datagram_size = congestion.datagram
             owner.outbox.room = parameters.room_in(congestion.datagram, owner.size)
             self._health.check(owner.counts, transport.dropped, self._loop.time())

@@ -45,7 +45,7 @@ class Acceptor(DeclaredState):
     promised: Ballot | None  # the highest ballot promised; a member that has promised has stopped
     highest_round: int  # of the ballots seen
     report: EpochReport | None  # made once, at the first promise
-    accepted: Accepted | None
+    accepted: Accepted | None  # the last proposal that this member accepted, with its ballot
     proposal: Accepted | None  # accepted as soon as everything below its cut is here
     decided: NextView | None  # known to be decided; entered as soon as everything below its cut is here
     holder: int  # the place to fetch from

@@ -53,7 +53,7 @@ class Applicants(DeclaredState):
 
     applications: dict[tuple[str, int], Application]  # ready ones, by name and incarnation
     olds: dict[tuple[str, int], int]  # of applications in the view before: the nodes that these were before
-    next_order: int
+    next_order: int  # the place of the next application in the order in which they came
     probing: dict[int, int]  # places whose names are applied with: probes left unanswered
     probed_for: dict[int, int]  # such places: the incarnation that applied last
     refused: deque[int]  # incarnations that applied in this view with a name that is in use

@@ -95,8 +95,8 @@ class ByNode(DeclaredState):
     is_member: bool  # otherwise it joins
     outputs: NodeOutputs
     detector: SilenceDetector
-    begun: bool
-    aborted: bool
+    begun: bool  # it has received its first input
+    aborted: bool  # it has given the group up
     early: deque[Submit]  # submitted before it was a member
     departs: bool  # the application leaves: it submits nothing any more
 

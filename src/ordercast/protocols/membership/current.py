@@ -25,12 +25,12 @@ class Current(DeclaredState):
     me: Final[Incarnation]
     settings: Final[MembershipConfig]
 
-    view: GroupView
+    view: GroupView  # number and members
     place: int  # the own one
     value: NextView | None  # what the members of the previous view agreed on
-    previous: GroupView | None
+    previous: GroupView | None  # the view before; None for one that joined with this view
     previous_place: int | None  # the own one; None for one that joined with this view
-    has_state: bool
+    has_state: bool  # the application has the state of the group
     departed: tuple[Departed, ...]  # the last ones
 
     def __init__(self, me: Incarnation, view: GroupView, settings: MembershipConfig, *, has_state: bool) -> None:

@@ -104,9 +104,11 @@ class FailureDetector(DeclaredState):
     sent: int
     """Members that were sent something since our last heartbeat; the host sets bits as it sends."""
     suspected: int
+    """Members taken for failed, one bit each."""
     ticks: int
     """Ticks so far; numbers the probes."""
     ticked_at: int | None
+    """The time of the last tick; None: there was none yet."""
     suspended_before: int
     """Nanoseconds since we were last taken for suspended; at most the failure timeout."""
 

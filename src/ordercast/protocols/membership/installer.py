@@ -34,7 +34,7 @@ class Installer(DeclaredState):
 
     installs: bool  # this member repeats the view to those that have not entered it
     entered: int  # places known to have entered it
-    rounds: int
+    rounds: int  # how often the view was repeated
     answered: int  # places of the previous view that were answered since the answer timer was set
 
     def __init__(self, current: Current, applicants: Applicants) -> None:

@@ -63,9 +63,9 @@ class Joiner(DeclaredState):
     found: Found | None  # of the highest view that is not blocked
     reached: int  # places of that view that have answered
     tickets: dict[int, int]  # by place: what an application at that member has to show
-    searches: int
+    searches: int  # how often it has searched for the group
     silent_rounds: int  # since anything came
-    ended: bool
+    ended: bool  # it is a member, or has given up
 
     def __init__(  # noqa: PLR0913
         self,

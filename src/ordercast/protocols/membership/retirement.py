@@ -37,7 +37,7 @@ class Retirement(DeclaredState):
     epoch: Final[Epoch]
     acceptor: Final[Acceptor]
 
-    phase: Phase
+    phase: Phase  # a member; retired: it left or was excluded, and still answers; or closed
     last: NextView | None  # of a retired one: what followed its last view, if it knows
 
     def __init__(self, current: Current, epoch: Epoch, acceptor: Acceptor) -> None:

@@ -38,6 +38,7 @@ class PriorityOrder(DeliveryPolicy):
     covered_below: int
     """Packets at positions below this are covered by a marker that this node sent or accepted."""
     run_timer: bool
+    """It runs while something acknowledged is not delivered: then a marker is sent."""
 
     def __init__(self, config: GroupConfig, deliveries: Deliveries) -> None:
         super().__init__(config, deliveries)

@@ -81,17 +81,17 @@ class RestartMachine(DeclaredState):
 
     standing: Standing  # what is noted in the log
     position: int  # of the end of the log that is on the disk, and the running hash there
-    hash: bytes
-    now: int
+    hash: bytes  # the running hash of the log up to there
+    now: int  # ticks since it began
     peers: dict[str, tuple[Here, int]]  # by name, and when they were heard last
-    enough_since: int | None
-    plan: Plan | None
-    planned_at: int
+    enough_since: int | None  # the tick since which enough are there; None: they are not
+    plan: Plan | None  # what it has agreed to: who begins, and with which log
+    planned_at: int  # the tick of that
     plans: int  # that this one has made
-    ready: bool
-    begins: bool
+    ready: bool  # its log is that of the plan, and the plan is noted in it
+    begins: bool  # the first of the plan has seen that all are ready: the view begins
     apart: bool  # it takes no part: it joins those that go on
-    offered: set[bytes]
+    offered: set[bytes]  # plans whose log it has, and has offered to others
     waits_for: str  # why it takes so long: a sentence
 
     def __init__(

@@ -50,7 +50,7 @@ class Recovered(msgspec.Struct, frozen=True, gc=False):
 class NodeLog(DeclaredState):
     """The log of one node."""
 
-    packets: list[Packet]
+    packets: list[Packet]  # in the order in which they were written
     ends: list[LogPlace]  # of each packet
     written: int  # how many writes there were: packets and notes
     synced: int  # how many of them are on the disk

@@ -59,10 +59,10 @@ class Orderer(DeclaredState):
     lowest: int  # of the members' acknowledgments
     unanswered: list[int]  # by node: requests since anything was received from it
     published_commit_below: int  # as last broadcast
-    published_stable_below: int
-    full_history: FullHistory
+    published_stable_below: int  # as last broadcast
+    full_history: FullHistory  # what was done about a full history: nothing, waited, or requested
     sync_phase: int  # 0: normal operation
-    sync_round: int
+    sync_round: int  # the number of the latest synchronisation
     replied: int  # to this phase, one bit each
     progressed: bool  # something was numbered or acknowledged since the status timer was set
 

@@ -37,7 +37,7 @@ class Reception(LossDetection):
     window: Final[SendWindow]
     max_ahead: Final[int]  # how far a sender may be ahead of what is received here: its window, and the history
 
-    delivered_below: int
+    delivered_below: int  # everything below this number is delivered
     commit_below: int  # may be delivered, where resilience asks for more than having received them
     stable_below: int  # received by every member
     history: dict[int, Packet]  # History, at every node: from stable_below to received_below

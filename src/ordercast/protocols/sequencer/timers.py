@@ -23,13 +23,13 @@ class Timers(DeclaredState):
 
     me: Final[int]
 
-    need: bool  # running
-    gap: bool
-    status: bool
+    need: bool  # running: when it expires, what this node awaits from the sequencer is asked for
+    gap: bool  # running: when it expires, what is missing is requested
+    status: bool  # running: when it expires, the sequencer asks for overdue acknowledgments
     need_rests: bool  # it was set for a heartbeat, by a node that awaited nothing: what is awaited then sets it anew
-    status_rests: bool
-    need_backoff: int
-    status_backoff: int
+    status_rests: bool  # the same for the status timer
+    need_backoff: int  # how many times its usual duration the need timer lasts
+    status_backoff: int  # how many times its usual duration the status timer lasts
     unanswered: int  # requests in a row after which nothing at all was received from the sequencer
     unresolved: int  # expiries of the view timer since this node stopped for an agreement
 

@@ -16,7 +16,7 @@ class CurrentView(DeclaredState):
     my_bit: Final[int]
     max_resilience: Final[int]  # as configured
 
-    installed: NextView
+    installed: NextView  # its number, members and sequencer, as they were agreed on
     closed: bool  # excluded from the group, or the group is aborted: nothing is processed any more
 
     derived_from: Derived[NextView | None]  # the view that the rest was computed from

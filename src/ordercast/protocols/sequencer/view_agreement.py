@@ -84,7 +84,7 @@ class ViewAgreement(DeclaredState):
     suspects: int  # members taken for failed, one bit each
     promised: Ballot | None  # the highest ballot promised to; a node that has promised has stopped
     highest_round: int  # of the ballots seen
-    accepted: tuple[Ballot, NextView] | None
+    accepted: tuple[Ballot, NextView] | None  # the last proposal that this node accepted, with its ballot
     proposal: tuple[Ballot, NextView] | None  # accepted as soon as everything below its cut is here
     holder: int  # the node to fetch that from
     fetched_below: int  # requested so far

@@ -15,10 +15,10 @@ class SendWindow(DeclaredState):
     me: Final[int]
     size: Final[int]
 
-    next_seq: int  # PacketId
-    next_message: int
+    next_seq: int  # PacketId: the number of the next own packet
+    next_message: int  # the number of the next own message
     waiting: deque[Submit]  # submitted while the window was full
-    outstanding: deque[Packet]
+    outstanding: deque[Packet]  # own packets that are not delivered here yet
 
     def __init__(self, me: int, config: GroupConfig) -> None:
         self.me, self.size = me, config.window

@@ -63,25 +63,25 @@ class SpoPaper(DeclaredState):
     """The name of each source's waiting timer."""
 
     # Sending.
-    next_seq: int  # TSEQ
-    next_seq_to: list[int]  # PSEQ_j
-    next_message: int
+    next_seq: int  # TSEQ: the number of my next packet
+    next_seq_to: list[int]  # PSEQ_j: the number of my next packet among those to E_j
+    next_message: int  # the number of my next message
     stamp: int  # counts statuses; the printed rules never look at it
     waiting: deque[Submit]  # submitted, but the flow condition does not hold
-    sent: list[Data]  # SL
+    sent: list[Data]  # SL: own packets that may have to be sent again
 
     # Receiving, by source.
-    expected: list[int]  # TREQ_j
-    expected_to_me: list[int]  # PREQ_j
-    accepted: list[deque[Data]]  # RPL_j
-    preacknowledged: list[deque[Data]]  # PPL_j
-    timer_running: list[bool]
+    expected: list[int]  # TREQ_j: the number of the packet that I expect next from E_j
+    expected_to_me: list[int]  # PREQ_j: the same number among those to me: a higher one shows a gap
+    accepted: list[deque[Data]]  # RPL_j: accepted from E_j and not pre-acknowledged
+    preacknowledged: list[deque[Data]]  # PPL_j: pre-acknowledged and not acknowledged
+    timer_running: list[bool]  # by source: the waiting timer runs
     known_below: list[int]  # numbers known to exist and not accepted here; only `waits_for` uses it
 
     # What the nodes acknowledged. Intended: preacknowledged_below <= accepted_below <= expected for each source.
     accepted_below: list[list[int]]  # AL: accepted_below[source][node]
     preacknowledged_below: list[list[int]]  # PAL: preacknowledged_below[source][node]
-    free_buffers: list[int]  # F_j
+    free_buffers: list[int]  # F_j: the free receive buffers of E_j
 
     def __init__(self, me: int, config: GroupConfig) -> None:
         nodes, first = config.nodes, config.first_seqs()

@@ -58,10 +58,10 @@ class Retransmission(DeclaredState):
     out_of_order: list[dict[int, Packet]]  # received ahead of a gap: by source, by number to me
     requested_below: list[int]  # the numbers to me that were requested, by source
     cooling_down: bool  # a request for new gaps was just sent
-    gap_while_cooling_down: bool
-    repeat_timer: bool
+    gap_while_cooling_down: bool  # another gap was noticed meanwhile: it is requested at once afterwards
+    repeat_timer: bool  # runs while something requested is missing: then it is requested again
     progress: bool  # something missing came since the repeat timer was set
-    repeat_backoff: int
+    repeat_backoff: int  # how many times its usual duration the repeat timer lasts
     just_retransmitted: set[int]  # own seqs; no copy is sent twice in a short time, whichever node asks
 
     def __init__(self, node: Node) -> None:

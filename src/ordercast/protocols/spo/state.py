@@ -40,25 +40,25 @@ class SpoState(DeclaredState):
     """Packets of one source accepted without a transmission of ours after which a status is sent at once."""
 
     # Sending.
-    next_seq: int  # TSEQ
-    next_seq_to: list[int]  # PSEQ_j
-    next_message: int
+    next_seq: int  # TSEQ: the number of my next packet
+    next_seq_to: list[int]  # PSEQ_j: the number of my next packet among those to E_j
+    next_message: int  # the number of my next message; a packet may carry several
     waiting: deque[Submit]  # submitted, but the flow condition does not hold
-    sent: SendingLog  # SL
+    sent: SendingLog  # SL: own packets that may have to be sent again
     settlement: Settlement  # only with views
     window_changed: Derived[bool]  # within one transition, which begins with False: the flow condition may hold now
 
     # Receiving, by source. Always expected_to_me <= seen_to_me and expected <= seen.
     expected: list[int]  # TREQ_j: all to me below this is accepted
-    expected_to_me: list[int]  # PREQ_j
+    expected_to_me: list[int]  # PREQ_j: the number to me that I expect next from E_j: a higher one shows a gap
     seen: list[int]  # the next seq after the highest that is known to exist
     seen_to_me: list[int]  # the number to me that goes with it
     buffered: list[int]  # receive buffers in use: accepted and not yet delivered
     retransmission: Retransmission  # what is requested, and what is sent again
 
     # The newest status of each node. My own acknowledgments never hold a packet up, hence unbounded.
-    stamps: list[int]
-    free: list[int]  # F_j
+    stamps: list[int]  # by node: the stamp of its newest unit
+    free: list[int]  # F_j: the free receive buffers of E_j
     accepted: PendingAcknowledgments  # RPL_j, waiting for AL: a log for each source
     preacknowledged: PendingAcknowledgments  # PPL_j, waiting for PAL; the last log is of own packets to others only
 
@@ -66,17 +66,17 @@ class SpoState(DeclaredState):
     stamp: int  # counts my transmissions
     status_due: bool  # a peer may wait for something that I know and have not transmitted
     unreported: list[int]  # packets accepted of each source since my last transmission
-    reported_free: int
-    status_timer: bool
+    reported_free: int  # my free receive buffers, as I last told the others
+    status_timer: bool  # runs while something that I know waits to be told: then a status is sent alone
     transmitted: bool  # since the status timer was set
 
     # Polls of the nodes that I wait for.
-    poll_timer: bool
+    poll_timer: bool  # runs while I wait for others: then I ask them what they have
     heads_at_poll: tuple[int, ...]  # the head of each log when the poll timer was set
     backoff: Backoff
-    inferred_loss_timer: bool
+    inferred_loss_timer: bool  # runs since units of others showed a loss: then I ask the source
 
-    aborted: bool
+    aborted: bool  # it has given the group up
 
     def __init__(self, me: int, config: GroupConfig) -> None:
         nodes, first = config.nodes, config.first_seqs()

@@ -39,7 +39,7 @@ class EpochState(DeclaredState):
     # Sending.
     next_seq: int  # TSEQ: the number of my next packet
     next_seq_to: list[int]  # PSEQ_j: the number of my next packet among those to E_j
-    next_message: int
+    next_message: int  # the number of my next message; a packet may carry several
     waiting: deque[Submit]  # submitted, but the flow condition does not hold
     to_all: set[int]  # seqs of own packets that were submitted to all, and are not known to be with all
     to_resend: deque[Packet]  # go-back-n: own packets of an earlier epoch that all nodes have discarded
@@ -72,10 +72,10 @@ class EpochState(DeclaredState):
     status_due: bool  # a peer waits for my status
     acknowledgment_pending: bool  # I have received or pre-acknowledged something since my last transmission
     unreported: list[int]  # packets accepted of each source since my last transmission
-    status_timer: bool
+    status_timer: bool  # runs while something that I know waits to be told: then a status is sent alone
     transmitted: bool  # since the status timer was set
-    inferred_loss_timer: bool
-    aborted: bool
+    inferred_loss_timer: bool  # runs since units of others showed a loss: then I ask the source
+    aborted: bool  # it has given the group up
 
     def __init__(self, me: int, config: GroupConfig, finished: FinishedEpochs, backoff: Backoff) -> None:
         nodes, first = config.nodes, config.first_seqs()

@@ -88,8 +88,11 @@ class TotalOrderBroadcast(DeclaredState):
     recovery: Recovery
     backoff: Backoff
     status_timer: bool
+    """It runs while something that this node knows waits to be told: then a status is sent alone."""
     poll_timer: bool
+    """It runs while this node waits for others: then it asks them what they have."""
     aborted: bool
+    """It has given the group up."""
 
     def __init__(
         self, me: int, config: GroupConfig, make_policy: Callable[[GroupConfig, Deliveries], DeliveryPolicy]

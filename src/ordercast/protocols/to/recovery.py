@@ -48,6 +48,7 @@ class Recovery(DeclaredState):
     epoch: int
     """The number of recoveries so far."""
     mode: Mode
+    """Normal; collecting: it has stopped, and collects the vectors of all; installed: it waits for the others."""
     vectors: list[Vector | None]
     """VEC: by node; all None in normal operation."""
     installed: int

@@ -18,7 +18,9 @@ class Transmission(DeclaredState):
     next_seq: int
     """SEQ: the number of the next sequenced unit."""
     next_packet: int
+    """The number of the next own packet."""
     next_message: int
+    """The number of the next own message; a packet may carry several."""
     stamp: int
     """Counts transmissions of this node; the spread of timers depends on it."""
     waiting: deque[Submit]

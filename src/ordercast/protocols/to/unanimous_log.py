@@ -19,6 +19,7 @@ class UnanimousLog(DeclaredState, Generic[T]):
     """Entries (source, seq, item) that leave in the order in which they were appended."""
 
     entries: deque[tuple[int, int, T]]
+    """What not all nodes are known to have acknowledged, in the order in which it came."""
     acknowledged_below: list[tuple[int, ...]]
     """By node and source: the node has acknowledged everything of the source below this."""
     waiting_for: Derived[int]

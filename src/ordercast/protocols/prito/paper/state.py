@@ -74,26 +74,29 @@ class PritoPaperState(DeclaredState):
 
     # Transmission.
     next_seq: int
-    """SEQ."""
+    """SEQ: the number of the next own unit."""
     next_message: int
+    """The number of the next own message."""
     last_data: int
     """The number of the last own data unit."""
     waiting: deque[Submit]
+    """Submitted, not yet sent."""
     sent: list[Printed]
-    """SL, as far as it is not pre-acknowledged here."""
+    """SL: own units, as far as they are not pre-acknowledged here."""
     pending: bool
     """A peer waits for an acknowledgment."""
     ready_timer: bool
+    """It runs while something is unfinished: then a unit without data is sent."""
 
     # Reception. Own units count when the channel brings them back.
     expected: list[int]
-    """REQ_j."""
+    """REQ_j: the number that is expected next from E_j."""
     accepted: list[Entry]
-    """RRL."""
+    """RRL: accepted and not pre-acknowledged."""
     preacknowledged: list[Entry]
-    """PRL."""
+    """PRL: pre-acknowledged and not delivered."""
     own_preacknowledged_below: list[int]
-    """PEQ_j."""
+    """PEQ_j: what E_j sent is pre-acknowledged here below this."""
     accepted_below: list[list[int]]
     """AL: accepted_below[source][node]."""
     preacknowledged_below: list[list[int]]
@@ -105,6 +108,7 @@ class PritoPaperState(DeclaredState):
 
     # Recovery.
     stage: Stage
+    """Normal; agreeing: it has sent what it expects; or rejecting: it has sent what it rejects."""
     expectations: list[tuple[int, ...]]
     """By node: its REQ_j; empty until it is received."""
     rejections: list[tuple[int, ...]]
@@ -116,7 +120,7 @@ class PritoPaperState(DeclaredState):
     expired: set[tuple[int, int]]
     """Source and number of what has timed out and is not delivered."""
     timed_out: list[int]
-    """TOSEQ_j."""
+    """TOSEQ_j: what E_j sent has timed out up to this number."""
     highest_preacknowledged: list[int]
     """The highest PEQ_j that any node has reported."""
     stopped: int
@@ -124,8 +128,11 @@ class PritoPaperState(DeclaredState):
     agreed: int
     """The nodes whose Run-Sync-Ack was received, one bit each."""
     pack_sent: bool
+    """Its own Run-Sync-Pack is sent."""
     ack_sent: bool
+    """Its own Run-Sync-Ack is sent: all have stopped."""
     aborted: bool
+    """It has given the group up."""
 
     def __init__(self, me: int, config: GroupConfig) -> None:
         nodes, first = config.nodes, config.first_seqs()

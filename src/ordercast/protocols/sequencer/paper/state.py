@@ -22,14 +22,14 @@ class SequencerPaperState(DeclaredState):
     config: Final[GroupConfig]
     readings: Final[SequencerReadings]
     everybody: Final[int]
-    max_history: Final[int]  # HISTORY_SIZE
+    max_history: Final[int]  # HISTORY_SIZE: broadcasts that a history has room for
     dummy_after: Final[int]
 
     # At all nodes.
-    sequencer: int
+    sequencer: int  # the node that numbers, as this one knows
     expected: int  # LastSeqReceived, which Figure 5 uses as the next number
-    message_id: int  # PacketId
-    next_message: int
+    message_id: int  # PacketId: of the next own message
+    next_message: int  # the number of the next own message
     waiting: deque[Submit]  # not yet taken by broadcast(), which blocks
     outstanding: PaperData | None  # what broadcast() waits for
     known_below: int  # numbers known to exist
@@ -37,20 +37,20 @@ class SequencerPaperState(DeclaredState):
     requested: int | None  # the number that was last requested
     unacknowledged: int  # messages received since something was sent to the sequencer
     sync_through: int | None  # in the synchronization phase: the last number of PHASE1
-    data_tries: int
-    request_tries: int
+    data_tries: int  # how often the outstanding message was sent without an answer
+    request_tries: int  # how often the missing number was requested without an answer
 
     # At the sequencer.
-    next_number: int  # NextSeqToUse
+    next_number: int  # NextSeqToUse: the number of the next broadcast
     acknowledged: list[int]  # SequenceNr[]: numbers up to and including it are received
-    last_message: list[int]  # MessageNr[]
+    last_message: list[int]  # MessageNr[]: by node, the last of its messages that is numbered
     history: list[PaperBroadcast]  # History[]; with the reading `elects` at every node
     phase: int  # of the synchronization phase; 0: normal operation
     replied: int  # nodes whose ACK_COMMIT has come in this phase, one bit each
 
-    in_election: bool
+    in_election: bool  # the sequencer is taken for failed, and another one is elected
     claims: dict[int, int]  # by node: the numbers claimed in an election
-    aborted: bool
+    aborted: bool  # it has given the group up
     why: str  # it was aborted
 
     def __init__(self, me: int, config: GroupConfig) -> None:

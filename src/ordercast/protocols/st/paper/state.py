@@ -39,40 +39,40 @@ class StPaperState(DeclaredState):
     everybody: Final[int]
 
     # Sending.
-    next_seq: int  # TSEQ
-    next_seq_to: list[int]  # PSEQ_j
-    next_message: int
+    next_seq: int  # TSEQ: the number of my next packet
+    next_seq_to: list[int]  # PSEQ_j: the number of my next packet among those to E_j
+    next_message: int  # the number of my next message
     stamp: int  # counts statuses; the printed rules never look at it
     waiting: deque[Submit]  # submitted, but the flow condition does not hold
-    sent: list[Data]  # SL
+    sent: list[Data]  # SL: own packets that may have to be sent again
     status_due: bool  # a peer waits for my status
     transmitted: bool  # since the period began
-    ready_timer: bool
+    ready_timer: bool  # runs while something is unfinished: then a unit without data is sent
 
     # Receiving. Own units are received when the channel brings them back.
-    expected: list[int]  # TREQ_j
-    expected_to_me: list[int]  # PREQ_j
-    accepted: list[Data]  # RRL, in the order of the channel
-    preacknowledged: list[Data]  # PRL
+    expected: list[int]  # TREQ_j: the number of the packet that I expect next from E_j
+    expected_to_me: list[int]  # PREQ_j: the same number among those to me: a higher one shows a gap
+    accepted: list[Data]  # RRL: accepted and not pre-acknowledged, in the order of the channel
+    preacknowledged: list[Data]  # PRL: pre-acknowledged and not acknowledged
     known_below: list[int]  # numbers known to exist; only `waits_for` uses it
 
     # What the nodes acknowledged. Intended: preacknowledged_below <= accepted_below <= expected for each source.
     accepted_below: list[list[int]]  # AL: accepted_below[source][node]
     preacknowledged_below: list[list[int]]  # PAL: preacknowledged_below[source][node]
-    free: list[int]  # BUF_j
+    free: list[int]  # BUF_j: the free receive buffers of E_j
 
     # Recovery.
-    stage: Stage
+    stage: Stage  # normal; agreeing: an RST has come; or recovering: it waits for what it lacks
     reset_sent: bool  # I have sent an RST, and received none since
     sort_from: list[int]  # the TREQ_h of steps (3) to (6); empty: no RST_PAK has come
-    order: list[int]  # ORDR
+    order: list[int]  # ORDR: the nodes whose RST_PAK has come, in this order
     orders: list[ResetOrder | None]  # the RST_ACKs: PR_ij and PS_ji
-    order_sent: bool
-    pairs: int  # FAIL
+    order_sent: bool  # my RST_ACK is sent: the RST_PAK of every node has come
+    pairs: int  # FAIL: pairs of nodes of which the first lacks something of the second
     sent_below: list[int]  # PS_ij of this node i: what E_j had sent me when we agreed
     lacked: int  # packets that I lacked when we agreed
     inserted: int  # those of them that came
-    aborted: bool
+    aborted: bool  # it has given the group up
 
     def __init__(self, me: int, config: GroupConfig) -> None:
         nodes, first = config.nodes, config.first_seqs()

@@ -1,0 +1,66 @@
+"""Sends units of membership; with a log, when what they say is on the disk.
+
+What a member has promised or accepted must survive it, and what lets others enter a view is said when this member has
+entered it for good.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from ordercast.live.host.host_owner import HostOwner
+from ordercast.live.transport.transport import Transport
+from ordercast.protocols.membership.events import SendControl, SendOutside
+from ordercast.protocols.membership.machine import MembershipMachine
+from ordercast.protocols.membership.units import Accept, Found, Install, Propose, Report, Welcome
+
+if TYPE_CHECKING:
+    from ordercast.live.host.durable.member_log import MemberLog
+
+_PROMISES = {Report, Accept, Propose}
+"""Units that say what a member has promised or accepted: with a log, it is on the disk before."""
+MAX_TOLD = 128
+"""Members that departed last, which one that joins is told: a datagram has to carry them."""
+
+
+class MembershipSender:
+    """Of one member."""
+
+    def __init__(
+        self, member: MembershipMachine, transport: Transport, owner: HostOwner, log: "MemberLog | None"
+    ) -> None:
+        self._member, self._transport, self._owner, self._log = member, transport, owner, log
+
+    def send_outside(self, output: SendOutside) -> None:
+        """To one that is not in the group."""
+        unit = output.unit
+        if type(unit) is Welcome:
+            welcome = replace(self._owner.welcome(unit), departed=unit.departed[-MAX_TOLD:])
+            self._when_entered(welcome.view.number, lambda: self._transport.send_outside(welcome, output.address))
+            return
+        if type(unit) is Found:
+            unit = self._owner.found(unit, output.address)
+        self._transport.send_outside(unit, output.address)
+
+    def send_control(self, output: SendControl) -> None:
+        """To other members."""
+
+        def send() -> None:
+            self._transport.send_membership(output.unit, output.to, output.view)
+
+        if type(output.unit) is Install:
+            self._when_entered(output.view + 1, send)
+        elif self._log is None or type(output.unit) not in _PROMISES:
+            send()
+        elif output.view < self._member.current.view.number:
+            self._when_entered(output.view + 1, send)
+        else:
+            acceptor = self._member.acceptor
+            self._log.promise(output.view, acceptor.promised, acceptor.accepted, send)
+
+    def _when_entered(self, view: int, send: Callable[[], None]) -> None:
+        if self._log is None:
+            send()
+        else:
+            self._log.say_when_entered(view, send)
