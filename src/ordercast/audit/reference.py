@@ -8,7 +8,7 @@ from ordercast.audit.completeness import complete
 from ordercast.audit.excused import excused, excused_by_abort
 from ordercast.audit.logs import ALL_COLUMNS, KINDS, RunLogs, logs_of
 from ordercast.audit.numbering import key_order_kept
-from ordercast.audit.profiles import Asked, completeness_of, is_selective, promised_by
+from ordercast.audit.profiles import Asked, Profile, completeness_of, is_selective, promised_by
 from ordercast.audit.records import UNRECORDED, has_one_clock, incomplete_records, with_unrecorded
 from ordercast.audit.run_rows import (
     is_uniform,
@@ -31,7 +31,7 @@ from ordercast.trace.schema import ABORTED, COMPLETE, ERROR, NODES, RUN, TIME
 from ordercast.trace.storage import Location
 
 
-def audit(folders: Sequence[Location], service: Asked | None = None) -> Verdict:
+def audit(folders: Sequence[Location], service: Service | Profile | None = None) -> Verdict:
     """Audits all runs of some folders; `service`, or a profile, replaces the one that each run promises.
 
     This is the reference: it has a Python object for each event. `ordercast.pipeline.audit` gives the same verdict for

@@ -15,9 +15,10 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from ordercast.audit import reference
-from ordercast.audit.profiles import Asked, asked_by
+from ordercast.audit.profiles import Profile, asked_by
 from ordercast.audit.verdict import Verdict
 from ordercast.model.errors import ConfigError
+from ordercast.model.services import Service
 from ordercast.pipeline.audit.plan import TraceFiles, open_trace
 from ordercast.trace.storage import Location
 
@@ -51,7 +52,7 @@ def choose_engine(events: int) -> Engine:
 
 def audit(
     folders: Sequence[Location],
-    service: Asked | str | None = None,
+    service: Service | Profile | str | None = None,
     *,
     engine: Engine | None = None,
     spark: "SparkSession | None" = None,
@@ -77,7 +78,7 @@ def audit(
 
 def audit_opened(
     trace: TraceFiles,
-    service: Asked | str | None = None,
+    service: Service | Profile | str | None = None,
     *,
     engine: Engine | None = None,
     spark: "SparkSession | None" = None,

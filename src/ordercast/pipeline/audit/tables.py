@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import pyarrow as pa
 
 from ordercast.audit.logs import ALL_COLUMNS, COLUMNS, KINDS
-from ordercast.audit.profiles import Asked, asked_by
+from ordercast.audit.profiles import Asked, Profile, asked_by
 from ordercast.audit.run_rows import require_nothing_sent, runs_by_name
 from ordercast.audit.verdict import Verdict
 from ordercast.model.errors import TraceError
+from ordercast.model.services import Service
 from ordercast.pipeline.audit.verdict_table import (
     NUMBER,
     PROPERTY,
@@ -63,7 +64,9 @@ class VerdictTables(NamedTuple):
     """run, property, sentence, messages, nodes, places: the first few violations of each."""
 
 
-def audit_tables(events: "DataFrame", runs: "DataFrame", service: Asked | str | None = None) -> VerdictTables:
+def audit_tables(
+    events: "DataFrame", runs: "DataFrame", service: Service | Profile | str | None = None
+) -> VerdictTables:
     """Audits all runs of two tables, `events` and `runs` of a trace; `service` replaces the one that each run promises.
 
     Raises `TraceError` for a column that is missing or of another type and `ConfigError` for an unknown service, before

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ordercast.audit.profiles import Asked
+from ordercast.audit.profiles import Profile
 from ordercast.audit.verdict import Witness
 from ordercast.model.errors import PipelineError, TraceError
 from ordercast.pipeline.jobs import trace_error_in
@@ -49,7 +49,7 @@ class _Outcome(msgspec.Struct):
 def follow(  # noqa: PLR0913 - all but the first three by name
     spark: "SparkSession",
     folder: Path,
-    service: Asked | None = None,
+    service: Service | Profile | None = None,
     *,
     checkpoint: Path | None = None,
     until_idle: float | None = None,
