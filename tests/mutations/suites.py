@@ -198,7 +198,7 @@ SUITES = (
                 *_tests("membership", "coordinator", "acceptor", "submissions"),
                 *_tests("membership", "leaving", "installing", "blocking", "membership_scripts", "membership_joining"),
                 *_tests("membership", "membership_details", "broken_links", "untrusted_units", "failure_detector"),
-                *_tests("membership", "membership_replays", "membership_attacked"),
+                *_tests("membership", "membership_upkeep", "membership_replays", "membership_attacked"),
                 *_tests("membership", "by_node_outputs", "by_node", "membership_searched", "membership_runs"),
             ],
         ),

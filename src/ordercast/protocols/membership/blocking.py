@@ -63,13 +63,12 @@ class Blocking(DeclaredState):
         if not self.blocked and not (enough and is_quorum(reached, current.size)):
             self.blocked = self.coordinator.blocked = True
             out.append(Blocked(current.view.everybody & ~reached))
-        self.acceptor.reached = 1 << current.place  # who answered first and failed then is not reached next time
+        self.acceptor.reached = 1 << current.place  # the next time, who was heard of since then
         self.asked += 1
         find = Find(self.group, current.me.name, current.me.number, self.asked)
         addresses = [current.view.members[place].address for place in members(current.others)]
         out.extend(SendOutside(find, address) for address in (*addresses, *self.contacts))
         self.installer.tell_late_members(out)
-        self.acceptor.reached = 1 << current.place  # the next time, who was heard of since then
         current.set_timer("blocked", current.settings.blocked_repeat, out)
 
     def unblock(self, out: list[MemberOutput]) -> None:
