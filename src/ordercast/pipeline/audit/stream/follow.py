@@ -22,6 +22,7 @@ import msgspec
 from ordercast.audit.profiles import Profile
 from ordercast.audit.verdict import Witness
 from ordercast.model.errors import PipelineError, TraceError
+from ordercast.model.services import Service
 from ordercast.pipeline.jobs import trace_error_in
 from ordercast.pipeline.schema import spark_schema
 from ordercast.trace.arrow_schema import EVENTS
