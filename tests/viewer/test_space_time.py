@@ -7,6 +7,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from ordercast.viewer.traces import Traces
 from tests.viewer.browser import Page
 from tests.viewer.pictures import all_along, along, colour, colours_at, page_of, pixel, place, spot
 from tests.viewer.traces import many, one_loss, row, write
@@ -62,7 +63,7 @@ def test_lanes_begin_and_end_with_views_and_show_who_is_the_sequencer_now(page: 
     assert sorted(text for text, _, _ in said if text.startswith("view")) == sorted(
         ["view 1", "view 1", "view 2", "view 2", "view 2", "view 3", "view 3"]
     )
-    assert [round(y) for text, _, y in said if text == "crash"] == [round(spot(page, 0, 0)[1]) + 4]
+    assert [round(y) for text, _, y in said if text == "crashes"] == [round(spot(page, 0, 0)[1]) + 4]
 
     def sequencer() -> list[int]:
         [below] = [y for text, _, y in texts(page) if text == "sequencer"]
@@ -72,6 +73,54 @@ def test_lanes_begin_and_end_with_views_and_show_who_is_the_sequencer_now(page: 
     page.evaluate("app.first.show(82000, 99000)")
     page.settle()
     assert sequencer() == [1], "behind view 3 it is the first of those that remain"
+
+
+def test_the_lane_of_a_member_that_was_killed_ends_with_the_view_without_it(page: Page, tmp_path: Path) -> None:
+    """It could not record its end; in view 2 it is not yet missed, and a view of before says nothing of later ones."""
+    rows = [
+        *(row(node, 0, 0, "view", None, 1, destinations=(0, 1, 2)) for node in (0, 1, 2)),
+        *(row(node, 1, 20_000, "view", None, 2, destinations=(0, 1, 2)) for node in (0, 1)),
+        *(row(node, 2, 60_000 + node, "view", None, 3, destinations=(0, 1)) for node in (0, 1)),
+        row(0, 3, 100_000, "timeout"),
+    ]
+    page.show(page_of(tmp_path, write(tmp_path / "t", rows)))
+    here = {(time, node): pixel(page, time, node, down=30) for time in (40_000, 80_000) for node in (0, 2)}
+    assert here[40_000, 2] == here[40_000, 0] == here[80_000, 0] != here[80_000, 2]
+    [(x, y)] = [(x, y) for text, x, y in texts(page) if text == "not in view 3"]
+    assert (round(x), round(y)) == (round(spot(page, 60_000, 2)[0]) + 5, round(spot(page, 0, 2)[1]) + 4)
+
+
+def test_records_of_members_have_arrows_by_message_since_each_numbers_for_itself(page: Page, tmp_path: Path) -> None:
+    """Number 7 is a message of the one that the other received as 8, and of the other one a message of its own."""
+    config = json.dumps({"live": {"members": ["ann", "bob"], "one_clock": True}})
+    anns = [
+        row(0, 0, 1_000, "transmit", 0, 0, detail="data", transmission=7),
+        row(0, 1, 3_500, "receive", 1, 0, transmission=8),
+        row(0, 2, 9_000, "transmit", 0, 0, detail="copy", transmission=9),
+    ]
+    bobs = [
+        row(1, 0, 2_000, "receive", 0, 0, transmission=8),
+        row(1, 1, 3_000, "transmit", 1, 0, detail="data", transmission=7),
+        row(1, 2, 9_500, "receive", 0, 0, transmission=9),
+        row(1, 3, 10_000, "receive", 0, 5, transmission=10),
+    ]
+    traces = [
+        write(tmp_path / str(node), rows, nodes=2, node=node, config=config) for node, rows in enumerate((anns, bobs))
+    ]
+    page.show(page_of(tmp_path, *traces))
+    flights = """app.first.shownEntries.flatMap(({ tile: { time, node, flights } }) => {
+        const name = (row) => row < 0 ? null : [time[row], node[row]].join(), pairs = [];
+        for (let at = 0; at < flights.length; at += 2) pairs.push([name(flights[at]), name(flights[at + 1])]);
+        return pairs })"""
+    found = {(start, end) for start, end in page.evaluate(flights)}
+    assert found == {
+        ("1000,0", "2000,1"),
+        ("3000,1", "3500,0"),
+        ("9000,0", "9500,1"),
+        (None, "10000,1"),
+    }, "by message, and by the latest transmission of it; what nobody recorded has no beginning"
+    assert along(page, (1_000, 0), (2_000, 1), 0.5) == {"data"}
+    assert Traces(traces).run("r").margin > 1_000, "some 1,000 ns: as long as messages fly"
 
 
 @pytest.mark.parametrize(("second", "ends"), [(5, True), (1, False)])

@@ -165,3 +165,14 @@ def _kinds(column: pa.Array) -> npt.NDArray[np.uint8]:
     known = np.array([*(CODES.get(name, unknown) for name in coded.dictionary.to_pylist()), unknown], dtype=np.uint8)
     found: npt.NDArray[np.uint8] = known[coded.indices.to_numpy(zero_copy_only=False)]
     return found
+
+
+def message_keys(events: Events) -> Ints:
+    """A number for each message."""
+    return keys_of(events.source, events.seq)
+
+
+def keys_of(source: npt.NDArray[np.int16], seq: Ints) -> Ints:
+    """The same of senders and numbers."""
+    found: Ints = (source.astype(np.int64) << 44) | seq
+    return found

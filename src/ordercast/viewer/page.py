@@ -11,7 +11,7 @@ from typing import Any
 from ordercast.viewer.glossary import words_for_page
 
 SCRIPTS = (
-    *("arrow.js", "data.js", "clock.js", "draw.js", "svg.js", "perfetto.js", "view.js"),
+    *("arrow.js", "data.js", "clock.js", "spans.js", "marks.js", "draw.js", "svg.js", "perfetto.js", "view.js"),
     *("words.js", "ask.js", "story.js", "charts.js", "compare.js", "app.js"),
 )
 """In the order in which they are run."""

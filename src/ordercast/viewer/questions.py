@@ -8,7 +8,17 @@ import numpy as np
 import numpy.typing as npt
 
 from ordercast.trace.schema import EventKind
-from ordercast.viewer.event_arrays import CODES, NO_PRIORITY, NONE, Events, Flags, Ints, joined
+from ordercast.viewer.event_arrays import (
+    CODES,
+    NO_PRIORITY,
+    NONE,
+    Events,
+    Flags,
+    Ints,
+    joined,
+    keys_of,
+    message_keys,
+)
 from ordercast.viewer.row_groups import RunEvents
 
 MOST_SUMMARISED = 16_000_000
@@ -70,7 +80,7 @@ class Summary:
     @cached_property
     def _sent(self) -> tuple[Ints, npt.NDArray[np.intp]]:
         """The numbers of all messages that were sent, sorted, and where their sends are."""
-        keys = _keys(self._parts[1])
+        keys = message_keys(self._parts[1])
         order = np.argsort(keys, kind="stable")
         return keys[order], order
 
@@ -109,7 +119,7 @@ class Summary:
         if not len(sends) or not len(events):
             return events
         order = self._sent[1]
-        place, sent = self._sends_of(_keys(events))
+        place, sent = self._sends_of(message_keys(events))
         known = sent & (events.source >= 0) & (events.seq >= 0) & ~np.isin(events.kind, _NOT_OF_A_MESSAGE)
         bare = known & (events.destinations == NONE)
         return replace(
@@ -129,7 +139,7 @@ class Summary:
         found = np.zeros(len(events), dtype=np.uint8)
         for node, messages in self._first_of_runs.items():
             own = (events.node == node) & (events.kind == CODES[EventKind.DELIVER])
-            found[own] = np.isin(_keys(events.take(own)), messages)
+            found[own] = np.isin(message_keys(events.take(own)), messages)
         return found
 
     @cached_property
@@ -138,7 +148,7 @@ class Summary:
         sends, order = self._parts[1], self._sent[1]
         found = {}
         for node, delivered in enumerate(self.orders):
-            keys = _keys_of(delivered.source, delivered.seq)
+            keys = keys_of(delivered.source, delivered.seq)
             place, sent = self._sends_of(keys)
             priority = np.where(sent, sends.priority[order][place], NO_PRIORITY)
             keys, priority = keys[priority != NO_PRIORITY], priority[priority != NO_PRIORITY]
@@ -174,7 +184,7 @@ class Summary:
             reached = levels.take(levels.kind == CODES[kind])
             if not len(reached) or not len(keys):
                 continue
-            place, known = self._sends_of(_keys(reached))
+            place, known = self._sends_of(message_keys(reached))
             lasting = np.maximum((reached.time - times[place])[known], 0)
             if len(lasting):
                 half, most = np.percentile(lasting, [50, 99])
@@ -270,14 +280,4 @@ def _matching(events: Events, wanted: Wanted) -> Flags:
 
 def _of_kinds(events: Events, kinds: tuple[EventKind, ...]) -> Flags:
     found: Flags = np.isin(events.kind, [CODES[kind.value] for kind in kinds])
-    return found
-
-
-def _keys(events: Events) -> Ints:
-    """A number for each message."""
-    return _keys_of(events.source, events.seq)
-
-
-def _keys_of(source: npt.NDArray[np.int16], seq: Ints) -> Ints:
-    found: Ints = (source.astype(np.int64) << 44) | seq
     return found

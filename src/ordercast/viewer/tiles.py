@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ordercast.trace.schema import EventKind
-from ordercast.viewer.event_arrays import CODES, KINDS, Events
+from ordercast.viewer.event_arrays import CODES, KINDS, Events, joined, message_keys
 from ordercast.viewer.row_groups import RunEvents
 
 MOST_EVENTS = 2_000
@@ -43,6 +43,8 @@ CLASS_OF_KIND = tuple(
 FLIGHT_KINDS = tuple(
     CODES[kind.value] for kind in (EventKind.TRANSMIT, EventKind.RECEIVE, EventKind.HEAR, EventKind.LOSE)
 )
+_FIRST_RECORDED = 16
+"""Row groups of members' records from which it is told how long units fly; each is of one member."""
 _CLASS_ARRAY = np.array(CLASS_OF_KIND, dtype=np.int64)
 
 
@@ -90,26 +92,31 @@ def tile_of(run: RunEvents, nodes: int, exponent: int, index: int, margin: int) 
     return Tile(begin, end, total, wide.take(inside | near), None)
 
 
-def flight_margin(run: RunEvents) -> int:
-    """How long most units fly, from the first row groups of the run: twice the 99th percentile."""
-    for place in range(min(3, len(run.groups))):
-        events = run.full(place)
-        lasting = flight_times(events)
+def flight_margin(run: RunEvents, *, recorded: bool = False) -> int:
+    """How long most units fly, from the first row groups of the run: twice the 99th percentile.
+
+    `recorded`: by its members, which number transmissions each for itself; messages say what belongs together.
+    """
+    first = (run.full(place) for place in range(min(_FIRST_RECORDED if recorded else 3, len(run.groups))))
+    for events in [joined([*first])] if recorded else first:  # what one member sends is in the record of another
+        lasting = flight_times(events, recorded=recorded)
         if len(lasting):
             return 2 * int(np.percentile(lasting, 99)) + 1
     return 0
 
 
-def flight_times(events: Events) -> npt.NDArray[np.int64]:
+def flight_times(events: Events, *, recorded: bool = False) -> npt.NDArray[np.int64]:
     """From transmissions to their arrivals and losses."""
-    transmits = events.take((events.kind == CODES["transmit"]) & (events.transmission >= 0))
-    arrivals = events.take(np.isin(events.kind, FLIGHT_KINDS[1:]) & (events.transmission >= 0))
+    flies = (events.transmission >= 0) & ((events.seq >= 0) if recorded else True)
+    transmits = events.take(flies & (events.kind == CODES["transmit"]))
+    arrivals = events.take(flies & np.isin(events.kind, FLIGHT_KINDS[1:]))
     if not len(transmits) or not len(arrivals):
         return np.zeros(0, dtype=np.int64)
-    order = np.argsort(transmits.transmission, kind="stable")
-    numbers = transmits.transmission[order]
-    place = np.minimum(np.searchsorted(numbers, arrivals.transmission), len(numbers) - 1)
-    known = numbers[place] == arrivals.transmission
+    left, arrived = (message_keys(each) if recorded else each.transmission for each in (transmits, arrivals))
+    order = np.argsort(left, kind="stable")
+    numbers = left[order]
+    place = np.minimum(np.searchsorted(numbers, arrived), len(numbers) - 1)
+    known = numbers[place] == arrived
     found: npt.NDArray[np.int64] = (arrivals.time - transmits.time[order][place])[known]
     return found[found >= 0]
 

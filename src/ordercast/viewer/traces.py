@@ -59,7 +59,12 @@ class ViewedRun:
     @cached_property
     def margin(self) -> int:
         """How long units fly."""
-        return flight_margin(self.events)
+        return flight_margin(self.events, recorded=bool(self.recorded))
+
+    @property
+    def recorded(self) -> list[int]:
+        """The members that kept records of their own; none: one observer wrote all of it."""
+        return sorted(int(row[NODE]) for row in self.rows if row.get(NODE) is not None)
 
     @property
     def nodes(self) -> int:
@@ -84,7 +89,6 @@ class ViewedRun:
         """For the page."""
         row = self.rows[0]
         begin, end = self.events.origin, self.events.times[1]
-        recorded = sorted(int(each[NODE]) for each in self.rows if each.get(NODE) is not None)
         return {
             "key": self.key,
             "name": self.name,
@@ -97,7 +101,7 @@ class ViewedRun:
             "duration": end - begin,
             "margin": self.margin,
             "ended": _ended(self.rows),
-            "recorded": recorded or None,
+            "recorded": self.recorded or None,
             "one_clock": all(has_one_clock(each) for each in self.rows),
             "summarised": self.summary.possible,
             "role": _role(row),

@@ -148,21 +148,27 @@ class FileSource {
   }
 }
 
-/** The flights of a tile's events: pairs of rows, the transmission (-1: not here) and the arrival or loss. */
-function flightsOf(table, codes) {
+/**
+ * The flights of a tile's events: pairs of rows, the transmission (-1: not here) and the arrival or loss.
+ * Members that keep records number transmissions each for itself: there the message says what belongs together.
+ */
+function flightsOf(table, codes, recorded = false) {
   const starts = new Map(), flights = [], seen = new Set();
+  const named = (row) => (!recorded ? table.transmission[row] : table.source[row] >= 0 && table.seq[row] >= 0 ? `${table.source[row]}#${table.seq[row]}` : null);
   for (let row = 0; row < table.rows; row++) {
-    if (table.kind[row] === codes.transmit && table.transmission[row] >= 0 && !starts.has(table.transmission[row])) {
-      starts.set(table.transmission[row], row);
-    }
+    if (table.kind[row] !== codes.transmit || table.transmission[row] < 0 || named(row) === null) continue;
+    if (!starts.has(named(row))) starts.set(named(row), []);
+    starts.get(named(row)).push(row);
   }
+  // A message is transmitted again as a copy: what arrives left with the latest one before.
+  const startOf = (row) => (starts.get(named(row)) ?? []).findLast((start) => table.time[start] <= table.time[row]) ?? -1;
   for (let row = 0; row < table.rows; row++) {
     const kind = table.kind[row], number = table.transmission[row];
     if ((kind !== codes.receive && kind !== codes.hear && kind !== codes.lose) || number < 0) continue;
     const name = number * 65536 + table.node[row];
     if (seen.has(name)) continue;
     seen.add(name);
-    flights.push(starts.has(number) ? starts.get(number) : -1, row);
+    flights.push(recorded ? startOf(row) : starts.get(number)?.[0] ?? -1, row);
   }
   return Int32Array.from(flights);
 }
@@ -191,12 +197,12 @@ class Tiles {
     this.top = Math.max(6, Math.ceil(Math.log2(this.run.duration + 1)));
     for (const [name, tile] of this.kept) if (tile.end >= since - this.run.margin) this.kept.delete(name);
   }
-  /** Any larger tile that covers this one: to be shown meanwhile. */
   /** From here on events come with what their messages' sends say; those that are here are asked for again. */
   useSends() {
     this.sends = true;
     for (const [name, tile] of this.kept) if (tile.time) this.kept.delete(name);
   }
+  /** Any larger tile that covers this one: to be shown meanwhile. */
   larger(exponent, index) {
     for (let up = 1; exponent + up <= this.top; up++) {
       const tile = this.kept.get(`${exponent + up}/${Math.floor(index / 2 ** up)}`);
@@ -210,7 +216,7 @@ class Tiles {
     this.asked.add(name);
     try {
       const tile = await this.source.tile(this.run.key, exponent, index, this.sends);
-      if (tile.time) tile.flights = flightsOf(tile, this.codes);
+      if (tile.time) tile.flights = flightsOf(tile, this.codes, Boolean(this.run.recorded));
       this.kept.set(name, tile);
       if (this.kept.size > MOST_TILES) this.kept.delete(this.kept.keys().next().value);
     } catch (error) {

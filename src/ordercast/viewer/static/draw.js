@@ -6,62 +6,6 @@ const LEAST_LANE = 26;
 const STEP_ROWS = 24; // rows of a lane in the picture of a density
 const SATURATED = 16; // a bin with 2**16 events is drawn full
 
-function coloursOf(element) {
-  const style = getComputedStyle(element);
-  const names = ["back", "lane", "line", "text", "dim", "edge", "send", "transmit", "arrive", "lose", "level", "deliver",
-    "recovery", "other", "data", "copy", "control", "stopped", "absent", "chosen"];
-  return Object.fromEntries(names.map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
-}
-
-const SHORT_WHY = { gap: "it noticed a gap", told: "told by another", hearsay: "others have more", view: "a view change" };
-
-let stepSize = 0; // nanoseconds of a step, where the run is a schedule: it has steps, and no times
-
-function clockText(time, step = 0) {
-  if (stepSize) return `step ${Math.max(0, Math.round(time / stepSize))}`;
-  for (const [unit, size] of [["s", 1e9], ["ms", 1e6], ["µs", 1e3]]) {
-    if (Math.abs(time) >= size) {
-      const digits = step ? Math.max(0, Math.ceil(-Math.log10(step / size) - 1e-9)) : 3 - Math.min(3, Math.floor(Math.log10(Math.abs(time) / size) + 1e-9));
-      return `${(time / size).toFixed(Math.min(9, digits))} ${unit}`;
-    }
-  }
-  return `${Math.round(time)} ns`;
-}
-
-function stepOf(span, most) {
-  const raw = span / most, power = 10 ** Math.floor(Math.log10(raw));
-  for (const factor of [1, 2, 5, 10]) if (power * factor >= raw) return Math.max(1, power * factor);
-  return power * 10;
-}
-
-function messageName(run, source, seq) {
-  return run.labels?.[`${source}#${seq}`] ?? `${run.names[source] ?? `E${source + 1}`}#${seq}`;
-}
-
-/** When lanes begin and end, when members are stopped, and which views there were. */
-function spansOf(run, marks) {
-  const lanes = run.names.map(() => ({ from: 0, to: Infinity, how: "" }));
-  const stopped = [], views = [], open = new Map(), first = new Set();
-  for (const mark of marks) {
-    const lane = lanes[mark.node];
-    if (!lane) continue;
-    if (mark.kind === "stop" || mark.kind === "block") {
-      if (!open.has(mark.node)) open.set(mark.node, mark);
-    } else if (mark.kind === "resume" || mark.kind === "unblock") {
-      const begun = open.get(mark.node);
-      if (begun) stopped.push({ node: mark.node, from: begun.time, to: mark.time, why: begun.detail, how: mark.detail, kind: begun.kind });
-      open.delete(mark.node);
-    } else if (mark.kind === "view") {
-      if (mark.seq !== null && !first.has(mark.node)) { first.add(mark.node); lane.from = mark.time; }
-      views.push(mark);
-    } else if (["crash", "leave", "exclude", "abort"].includes(mark.kind) && mark.time < lane.to) {
-      lane.to = mark.time; lane.how = mark.kind;
-    }
-  }
-  for (const [node, begun] of open) stopped.push({ node, from: begun.time, to: Math.max(begun.time, lanes[node].to), why: begun.detail, how: null, kind: begun.kind });
-  return { lanes, stopped, views };
-}
-
 class Painter {
   constructor(run, shown) {
     this.run = run; this.shown = shown; this.spans = spansOf(run, []);
@@ -84,6 +28,7 @@ class Painter {
     context.beginPath(); context.rect(at.gutter, AXIS, at.width - at.gutter, at.height - AXIS); context.clip();
     this.paintLanes();
     const counted = { single: 0, dense: 0, hidden: 0, estimated: false, missing: 0, labels: [] };
+    this.near = this.areNear(entries);
     for (const entry of entries) {
       const from = Math.max(entry.from, at.from), to = Math.min(entry.to, at.to);
       if (to <= from) continue;
@@ -91,6 +36,7 @@ class Painter {
       else if (entry.tile.time) this.paintEvents(entry.tile, from, to, counted);
       else this.paintDensity(entry.tile, from, to, counted);
     }
+    this.paintLabels(counted.labels);
     this.paintViews();
     this.paintNow();
     context.restore();
@@ -300,7 +246,7 @@ class Painter {
     const first = firstAt(tile.time, from), last = firstAt(tile.time, to);
     let single = 0, hidden = 0;
     const dim = this.chosen?.messages?.size > 0;
-    const near = (last - first) * 12 < (this.x(to) - this.x(from)) * Math.max(1, this.lanes.length);
+    const near = this.near || this.hasRoom(last - first, this.x(to) - this.x(from));
     for (let row = first; row < last; row++) {
       const node = tile.node[row], kind = tile.kind[row], label = run.classes[run.class_of_kind[kind]];
       if (!this.isShown(tile, row)) { hidden++; continue; }
@@ -330,8 +276,13 @@ class Painter {
     }
     g.globalAlpha = 1;
     counted.single += single; counted.hidden += hidden;
-    this.paintLabels(counted.labels);
-    counted.labels.length = 0;
+  }
+  /** Whether so many events have labels in so many pixels. */
+  hasRoom(events, pixels) { return events * 12 < pixels * Math.max(1, this.lanes.length); }
+  /** Whether all events in sight have labels: some parts may be denser than others. */
+  areNear(entries) {
+    const number = ({ tile, from, to }) => (tile?.time ? firstAt(tile.time, Math.min(to, this.at.to)) - firstAt(tile.time, Math.max(from, this.at.from)) : tile ? Infinity : 0);
+    return this.hasRoom(entries.reduce((sum, entry) => sum + number(entry), 0), this.at.width - this.at.gutter);
   }
   /** Where a run of priorities ends, and the next one begins with a message that is more urgent: an upright line. */
   markRun(x, y, size) { this.context.fillStyle = this.colours.level; this.context.fillRect(x - size - 2, y - size * 3, 1.5, size * 6); }
@@ -353,17 +304,20 @@ class Painter {
     if (last && last.x === x && last.node === node && last.kind === kind) last.text += ` ${text}`;
     else labels.push({ x, y: place, text, colour: kind === codes.send ? c.send : kind === codes.deliver ? c.deliver : c.dim, node, kind });
   }
+  /** None over another: those of messages first, then those of units of the protocol itself. */
   paintLabels(labels) {
-    const { context: g } = this;
-    const free = new Map();
+    const { context: g, codes } = this, { width, gutter } = this.at, placed = new Map();
     g.font = "11px system-ui, sans-serif"; g.textAlign = "center"; g.textBaseline = "middle";
-    const { width, gutter } = this.at;
-    for (const { x, y, text, colour, node } of labels) {
-      const half = g.measureText(text).width / 2 + 3, key = `${node}/${Math.round(y)}`;
-      const middle = Math.min(Math.max(x, gutter + half), width - half); // one at the edge is not cut off
-      if (middle - half < (free.get(key) ?? -Infinity)) continue;
-      free.set(key, middle + half);
-      g.fillStyle = colour; g.fillText(text, middle, y);
+    for (const own of [false, true]) {
+      for (const { x, y, text, colour, node, kind } of labels) {
+        if ((kind === codes.transmit) !== own) continue;
+        const half = g.measureText(text).width / 2 + 3, middle = Math.min(Math.max(x, gutter + half), width - half); // one at the edge is not cut off
+        if (!placed.has(node)) placed.set(node, []);
+        const others = placed.get(node);
+        if (others.some((other) => Math.abs(other.y - y) < 11 && Math.abs(other.middle - middle) < half + other.half)) continue;
+        others.push({ y, middle, half });
+        g.fillStyle = colour; g.fillText(text, middle, y);
+      }
     }
   }
   /** Arrows: data, copies, units without messages; losses are broken. */
@@ -416,32 +370,5 @@ class Painter {
       g.closePath();
     }
     g.fill();
-  }
-}
-
-/** Marks of one colour, drawn together. */
-class MarkPath {
-  constructor() { this.filled = []; this.lines = []; }
-  square(x, y, r) { this.filled.push(x - r, y - r, x + r, y - r, x + r, y + r, x - r, y + r); }
-  dot(x, y, r) { this.filled.push(x - r, y, x, y - r, x + r, y, x, y + r); }
-  triangle(x, y, r) { this.filled.push(x, y + r, x - r, y - r * 0.6, x, y - r * 0.6, x + r, y - r * 0.6); }
-  bar(x, y, r) { this.filled.push(x - 1, y - r, x + 1, y - r, x + 1, y + r, x - 1, y + r); }
-  cross(x, y, r) { this.lines.push(x - r, y - r, x + r, y + r, x - r, y + r, x + r, y - r); }
-  paint(g, colour) {
-    g.fillStyle = g.strokeStyle = colour;
-    const f = this.filled, l = this.lines;
-    if (f.length) {
-      g.beginPath();
-      for (let at = 0; at < f.length; at += 8) {
-        g.moveTo(f[at], f[at + 1]); g.lineTo(f[at + 2], f[at + 3]); g.lineTo(f[at + 4], f[at + 5]); g.lineTo(f[at + 6], f[at + 7]);
-        g.closePath();
-      }
-      g.fill();
-    }
-    if (l.length) {
-      g.lineWidth = 1.8; g.beginPath();
-      for (let at = 0; at < l.length; at += 4) { g.moveTo(l[at], l[at + 1]); g.lineTo(l[at + 2], l[at + 3]); }
-      g.stroke(); g.lineWidth = 1;
-    }
   }
 }

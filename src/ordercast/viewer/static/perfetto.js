@@ -45,7 +45,7 @@ function frozenOf(node) { return 2 * node + 2; }
 
 /** By row: the ends of arrows there, each as a phase and the number of its arrow; of those that have both ends in the range. */
 function arrowsOf(run, table) {
-  const codes = Object.fromEntries(run.kinds.map((kind, code) => [kind, code])), flights = flightsOf(table, codes), found = new Map();
+  const codes = Object.fromEntries(run.kinds.map((kind, code) => [kind, code])), flights = flightsOf(table, codes, Boolean(run.recorded)), found = new Map();
   const add = (row, end) => { if (!found.has(row)) found.set(row, []); found.get(row).push(end); };
   for (let at = 0; at < flights.length; at += 2) {
     const start = flights[at], end = flights[at + 1];
