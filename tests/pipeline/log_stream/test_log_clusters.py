@@ -145,7 +145,7 @@ def executors_in(events: str) -> int:
 
 
 def kill_executors(folder: Path, cluster: Cluster, program: subprocess.Popen[str]) -> int:
-    """One after the other, each after another batch and when both work; then a worker. So many executors were killed."""
+    """One after the other, each after another batch, when both work; then a worker. So many were killed."""
     killed = 0
     for number in range(1, 4):
         commits = [folder / "out" / "checkpoint0" / "commits" / str(number), folder / "out" / "checkpoint1"]
