@@ -144,7 +144,7 @@ _SECTIONS: dict[str, tuple[str, dict[str, str]]] = {
         "Spark",
         {
             "Sweeps": "sweep SweepResult Progress require_sweepable read_grid measure register",
-            "Audits": "audit audit_tables VerdictTables RunRow Engine choose_engine follow",
+            "Audits": "audit audit_tables VerdictTables Profile read_profile RunRow Engine choose_engine follow",
             "Soaks": "soak Soak Limits Round Soaked Tally",
             "Searches": "explore_on_spark scenario Scenario Promise SearchReport Counterexample SearchProgress",
         },

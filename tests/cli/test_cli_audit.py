@@ -305,3 +305,23 @@ def test_what_was_counted_in_parts_only_is_said() -> None:
     document: Any = verdict.as_document()
     counts = {name: told["counts"] for name, told in document["properties"].items()}
     assert counts == {"complete": "at least", "no_cycle": "at least", "same_order": "exact"}
+
+
+def test_a_profile_is_a_service(ordercast: Command, tmp_path: Path) -> None:
+    trace = write(tmp_path / "trace", [send(0, 0, 0, 1), deliver(1, 0, 0, 0), deliver(1, 1, 0, 0)], sent=1)
+    file = tmp_path / "mine.toml"
+    file.write_text("[properties]\nall_delivered = true\ndelivered_once = false\n")
+    done = ordercast("audit", trace, "--service", file)
+    assert done.status == 0
+    assert "all_delivered" in done.out
+    assert "delivered_once" not in done.out, "what is off is not judged"
+    assert ordercast("audit", trace, "--service", "exactly-once").status == 1
+
+
+def test_a_profile_that_cannot_be_read_is_told(ordercast: Command, tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text("[properties]\nall_delivred = true\n")
+    for given, sentence in ((file, "did you mean 'all_delivered'?"), ("kafka", "there is no service 'kafka'")):
+        done = ordercast("audit", tmp_path, "--service", given)
+        assert done.status == 2
+        assert sentence in done.sentence

@@ -39,7 +39,7 @@ def test_a_missing_column_is_named() -> None:
 
 
 def test_an_unknown_service_is_refused_at_once() -> None:
-    with pytest.raises(ConfigError, match="there is no service 'fifo'; choose one of: spo, st"):
+    with pytest.raises(ConfigError, match="there is no service 'fifo'; choose one of spo, st"):
         audit_tables(table(spark_schema(EVENTS)), table(spark_schema(RUNS)), "fifo")
 
 

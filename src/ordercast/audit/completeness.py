@@ -5,6 +5,9 @@ message had been sent is decided by steps at its own source, elsewhere by the ru
 after, since a simulated network may have no delay.
 """
 
+from dataclasses import replace
+from itertools import islice
+
 from ordercast.audit.logs import LEVELS, Moment, RunLogs, Sent
 from ordercast.audit.violations import Message, Violation, Violations, message_name
 from ordercast.model.nodes import members, name_of, names_of
@@ -24,7 +27,8 @@ def complete(logs: RunLogs) -> Violations:
     if logs.epochs is None:
         yield from _lacking(logs)
     for node, log in enumerate(logs.delivered):
-        yield from _surplus(logs, node, log)
+        for violation in _surplus(logs, node, log):
+            yield replace(violation, breaks=complete.__name__)
     if logs.crashed_at:
         yield from _after_crash(logs)
 
@@ -52,7 +56,7 @@ def delivered_twice(node: int, message: Message, places: tuple[int, int]) -> Vio
     sentence = (
         f"{name_of(node)} delivered {message_name(message)} twice, as numbers {places[0]} and {places[1]} of its log"
     )
-    return Violation(complete.__name__, sentence, messages=(message,), nodes=(node,), places=places)
+    return Violation(delivered_once.__name__, sentence, messages=(message,), nodes=(node,), places=places)
 
 
 def _after_crash(logs: RunLogs) -> Violations:
@@ -77,22 +81,76 @@ def _is_before(moment: Moment, node: int, sent: Sent) -> bool:
 
 
 def _surplus(logs: RunLogs, node: int, log: tuple[Message, ...]) -> Violations:
-    first_place: dict[Message, int] = {}
-    moments, crash = logs.first[EventKind.DELIVER][node], logs.crashed_at.get(node)
+    """The first thing that is wrong with each delivery."""
     for place, message in enumerate(log):
-        name = f"{name_of(node)} delivered {message_name(message)}"
-        sent = logs.sent.get(message)
-        sentence = ""
-        if message in first_place:
-            yield delivered_twice(node, message, (first_place[message], place))
-        elif sent is None:
-            sentence = f"{name}, which no node sent"
-        elif not (to := logs.named.get(message, sent.destinations)) >> node & 1:
-            sentence = f"{name}, which was sent to {names_of(to)} only"
-        elif _is_before(moments[message], node, sent):
-            sentence = f"{name} before {name_of(message[0])} sent it"
-        elif crash is not None and moments[message].step > crash:
-            sentence = f"{name} after it had crashed"
-        first_place.setdefault(message, place)
-        if sentence:
-            yield Violation(complete.__name__, sentence, messages=(message,), nodes=(node,), places=(place,))
+        yield from islice(_wrong(logs, node, place, message), 1)
+
+
+def _wrong(logs: RunLogs, node: int, place: int, message: Message) -> Violations:
+    """All that is wrong with a delivery, by the parts of `complete`; of a second one only that it is the second."""
+    first = logs.first_places[node][message]
+    if first < place:
+        yield delivered_twice(node, message, (first, place))
+        return
+    sent, moment, crash = (
+        logs.sent.get(message),
+        logs.first[EventKind.DELIVER][node][message],
+        logs.crashed_at.get(node),
+    )
+    found: list[tuple[str, str]] = []
+    if sent is None:
+        found.append((nothing_extra.__name__, ", which no node sent"))
+    else:
+        to = logs.named.get(message, sent.destinations)
+        if not to >> node & 1:
+            found.append((nothing_extra.__name__, f", which was sent to {names_of(to)} only"))
+        if _is_before(moment, node, sent):
+            found.append((sent_first.__name__, f" before {name_of(message[0])} sent it"))
+    if crash is not None and moment.step > crash:
+        found.append((nothing_after_crash.__name__, " after it had crashed"))
+    for part, how in found:
+        sentence = f"{name_of(node)} delivered {message_name(message)}{how}"
+        yield Violation(part, sentence, messages=(message,), nodes=(node,), places=(place,))
+
+
+# --- its parts, for profiles that ask for some of them ---
+
+
+def all_delivered(logs: RunLogs) -> Violations:
+    """Each node delivered all messages addressed to it: the part of `complete` that a loss violates."""
+    for violation in _lacking(logs) if logs.epochs is None else ():
+        yield replace(violation, breaks=all_delivered.__name__)
+
+
+def delivered_once(logs: RunLogs) -> Violations:
+    """No node delivered a message twice: the part of `complete` that a service promises not which delivers again."""
+    return _part(logs, delivered_once.__name__)
+
+
+def nothing_extra(logs: RunLogs) -> Violations:
+    """Each node delivered only what was sent, to those that its `send` names; and no name is that of two messages."""
+    for violation in _numbered_twice(logs):
+        yield replace(violation, breaks=nothing_extra.__name__)
+    yield from _part(logs, nothing_extra.__name__)
+
+
+def sent_first(logs: RunLogs) -> Violations:
+    """No node delivered a message before it was sent; between nodes that is known where the run has one clock."""
+    return _part(logs, sent_first.__name__)
+
+
+def nothing_after_crash(logs: RunLogs) -> Violations:
+    """A node does nothing after it crashed."""
+    yield from _part(logs, nothing_after_crash.__name__)
+    for violation in _after_crash(logs) if logs.crashed_at else ():
+        yield replace(violation, breaks=nothing_after_crash.__name__)
+
+
+PARTS = (all_delivered, delivered_once, nothing_extra, sent_first, nothing_after_crash)
+"""What `complete` consists of."""
+
+
+def _part(logs: RunLogs, part: str) -> Violations:
+    for node, log in enumerate(logs.delivered):
+        for place, message in enumerate(log):
+            yield from (violation for violation in _wrong(logs, node, place, message) if violation.breaks == part)

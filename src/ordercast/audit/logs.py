@@ -8,6 +8,7 @@ early, no later one was.
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -122,6 +123,11 @@ class RunLogs:
     """In a broadcast, of messages whose `send` names some nodes only: these, one bit each."""
     disks: DiskLogs = DiskLogs()  # noqa: RUF009 (frozen)
     """What is on the disks of nodes with durable logs."""
+
+    @cached_property
+    def first_places(self) -> tuple[Mapping[Message, int], ...]:
+        """By node: the first position of each message in its log."""
+        return tuple({message: place for place, message in reversed([*enumerate(log)])} for log in self.delivered)
 
     def has_levels(self) -> bool:
         """True if the trace records the levels of knowledge."""

@@ -42,7 +42,7 @@ def unrecorded_in(row: RunRow) -> int:
 
 def has_one_clock(row: RunRow) -> bool:
     """True if times of different nodes are comparable: not if members on several machines recorded them."""
-    return bool(_live(row).get("one_clock", True))
+    return bool(_live(row).get("one_clock", log_of(row).get("one_clock", True)))
 
 
 def member_names(row: RunRow) -> tuple[str, ...]:
@@ -50,10 +50,10 @@ def member_names(row: RunRow) -> tuple[str, ...]:
 
     A record has the names of the nodes that it knows of: those that left before it began stay E4, E5, ….
     """
-    names = _live(row).get("members")
+    names = _live(row).get("members", log_of(row).get("names"))
     if not isinstance(names, list) or not 2 <= len(names) <= row[NODES]:
         return ()
-    return (*map(str, names), *map(name_of, range(len(names), row[NODES])))
+    return (*map(_shown, names), *map(name_of, range(len(names), row[NODES])))
 
 
 def merged_names(some: tuple[str, ...], others: tuple[str, ...]) -> tuple[str, ...]:
@@ -103,9 +103,24 @@ def _sends_known_from_others(logs: RunLogs, unrecorded: int, *, selective: bool)
     return found
 
 
+def log_of(row: RunRow) -> dict[str, object]:
+    """What the configuration says of a log from another system: `names` of its nodes, `one_clock`, `profile`."""
+    return _part_of(row, "log")
+
+
 def _live(row: RunRow) -> dict[str, object]:
+    return _part_of(row, "live")
+
+
+def _part_of(row: RunRow, part: str) -> dict[str, object]:
     try:
-        found = json.loads(row.get(CONFIG) or "{}")["live"]
+        found = json.loads(row.get(CONFIG) or "{}")[part]
     except (KeyError, TypeError, ValueError):  # a simulation, or a trace from elsewhere
         return {}
     return found if isinstance(found, dict) else {}
+
+
+def _shown(name: object) -> str:
+    """A name that can be printed: whatever would move the cursor of a terminal is written as its code."""
+    text = str(name)
+    return text if text.isprintable() else text.encode("unicode_escape").decode("ascii")

@@ -7,6 +7,8 @@ from itertools import islice
 from ordercast.audit.completeness import complete
 from ordercast.audit.excused import excused, excused_by_abort
 from ordercast.audit.logs import ALL_COLUMNS, KINDS, RunLogs, logs_of
+from ordercast.audit.numbering import key_order_kept
+from ordercast.audit.profiles import Asked, Profile, completeness_of, is_selective, promised_by
 from ordercast.audit.records import UNRECORDED, has_one_clock, incomplete_records, with_unrecorded
 from ordercast.audit.run_rows import (
     is_uniform,
@@ -16,21 +18,21 @@ from ordercast.audit.run_rows import (
     runs_by_name,
     service_of,
 )
-from ordercast.audit.services import BY_PRIORITY, LEVEL_SOUNDNESS, ORDERS, Property, promised
+from ordercast.audit.services import BY_PRIORITY, LEVEL_SOUNDNESS, ORDERS, Property
 from ordercast.audit.urgency import priority_order_kept
 from ordercast.audit.verdict import MOST_WITNESSES, Finding, Verdict, Witness
 from ordercast.audit.views import without_tails
 from ordercast.audit.violations import Violation
 from ordercast.audit.virtual_synchrony import acknowledged_stays, kept
 from ordercast.model.errors import TraceError
-from ordercast.model.services import SELECTIVE, Service
+from ordercast.model.services import Service
 from ordercast.trace.reader import EventColumns, RunRow, read_events_by_run, read_runs
 from ordercast.trace.schema import ABORTED, COMPLETE, ERROR, NODES, RUN, TIME
 from ordercast.trace.storage import Location
 
 
-def audit(folders: Sequence[Location], service: Service | None = None) -> Verdict:
-    """Audits all runs of some folders; `service` replaces the one that each run promises.
+def audit(folders: Sequence[Location], service: Service | Profile | None = None) -> Verdict:
+    """Audits all runs of some folders; `service`, or a profile, replaces the one that each run promises.
 
     This is the reference: it has a Python object for each event. `ordercast.pipeline.audit` gives the same verdict for
     traces of any size. Raises `TraceError` if a folder holds no complete trace.
@@ -48,7 +50,7 @@ def audit(folders: Sequence[Location], service: Service | None = None) -> Verdic
     return verdict
 
 
-def check_run(row: RunRow, parts: Iterable[EventColumns], service: Service | None, verdict: Verdict) -> None:
+def check_run(row: RunRow, parts: Iterable[EventColumns], service: Asked | None, verdict: Verdict) -> None:
     """Checks one run, given its row of `runs` and its events, and adds the result to a verdict."""
     logs = logs_of(row[RUN], row[NODES], parts if has_one_clock(row) else map(_without_times, parts))
     views = [] if logs.epochs else [(node, mask) for node, mine in enumerate(logs.views) for _, mask in mine]
@@ -58,29 +60,34 @@ def check_run(row: RunRow, parts: Iterable[EventColumns], service: Service | Non
         # A recording of deliveries only shows that the group was aborted, but not which node did.
         logs = replace(logs, stopped=frozenset(range(logs.nodes)))
     asked = service or service_of(row)
-    logs = replace(with_unrecorded(logs, row.get(UNRECORDED, 0), selective=asked in SELECTIVE), uniform=is_uniform(row))
+    logs = replace(
+        with_unrecorded(logs, row.get(UNRECORDED, 0), selective=is_selective(asked)), uniform=is_uniform(row)
+    )
     logs = replace(logs, ended=bool(row.get(COMPLETE, True)))
     if logs.epochs is not None:
         logs = replace(logs, resilience=resilience_of(row))
-    before = verdict.findings[complete.__name__].violations if complete.__name__ in verdict.findings else 0
+    completeness = completeness_of(asked)
+    before = verdict.findings[completeness].violations if completeness in verdict.findings else 0
     check_logs(logs, asked, verdict)
-    if verdict.findings[complete.__name__].violations == before:
+    if completeness in verdict.findings and verdict.findings[completeness].violations == before:
         sends = len(logs.sent) + len(logs.numbered_twice)
-        add_missing_by_counters(row, sends, sum(len(log) for log in logs.delivered), verdict)
+        add_missing_by_counters(row, sends, sum(len(log) for log in logs.delivered), verdict, completeness)
 
 
-def add_missing_by_counters(row: RunRow, sends: int, deliveries: int, verdict: Verdict) -> None:
-    """Adds a violation of `complete` if a run's events differ from its own counters.
+def add_missing_by_counters(
+    row: RunRow, sends: int, deliveries: int, verdict: Verdict, completeness: str = complete.__name__
+) -> None:
+    """Adds a violation of completeness if a run's events differ from its own counters.
 
     Checked if nothing else shows that something is missing: a message that is removed with its send and all its
     deliveries leaves no other trace.
     """
     sentence = missing_by_counters(row, sends, deliveries)
     if sentence:
-        finding = verdict.findings[complete.__name__]
+        finding = verdict.findings[completeness]
         finding.violations += 1
         if len(finding.witnesses) < MOST_WITNESSES:
-            finding.witnesses.append(Witness(row[RUN], Violation(complete.__name__, sentence)))
+            finding.witnesses.append(Witness(row[RUN], Violation(completeness, sentence)))
 
 
 def _without_times(part: EventColumns) -> EventColumns:
@@ -88,18 +95,19 @@ def _without_times(part: EventColumns) -> EventColumns:
     return {**part, TIME: [0] * len(part[TIME])}
 
 
-def check_logs(logs: RunLogs, service: Service, verdict: Verdict) -> None:
+def check_logs(logs: RunLogs, service: Asked, verdict: Verdict) -> None:
     """Checks the logs of one run against the properties of a service, and adds the result to a verdict."""
-    if service not in SELECTIVE:
+    if not is_selective(service):
         logs = logs.addressed_to_everybody()
     verdict.runs += 1
     verdict.deliveries += sum(len(log) for log in logs.delivered)
     views = logs.epochs is not None
+    kind = service if isinstance(service, Service) else service.service
     if views:
-        logs = replace(logs, service=service)
-    has_tails = service is Service.SEQUENCED and (views or not logs.uniform)
+        logs = replace(logs, service=kind)
+    has_tails = kind is Service.SEQUENCED and (views or not logs.uniform)
     shrinking = bool(logs.views) and not views
-    promises = promised(service, uniform=logs.uniform, views=views, shrinking=shrinking, logs=bool(logs.disks))
+    promises = promised_by(service, uniform=logs.uniform, views=views, shrinking=shrinking, logs=bool(logs.disks))
     for promise in promises:
         if not _is_recorded(logs, promise):
             verdict.not_recorded[promise.__name__] += 1
@@ -112,7 +120,7 @@ def _is_recorded(logs: RunLogs, promise: Property) -> bool:
     """True if the record of a run contains what a property is about."""
     if promise in LEVEL_SOUNDNESS or promise is acknowledged_stays:
         return logs.has_levels()
-    if promise in BY_PRIORITY:
+    if promise in BY_PRIORITY or promise is key_order_kept:
         return logs.priorities_known
     if promise is priority_order_kept:
         return logs.priorities_known and logs.has_levels() and logs.transmissions

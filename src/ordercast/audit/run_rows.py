@@ -3,9 +3,10 @@
 import json
 from collections.abc import Sequence
 
-from ordercast.audit.records import NAMES, UNRECORDED, member_names, members_join, merged_names, unrecorded_in
+from ordercast.audit.profiles import SHIPPED, Asked, profile_of, shipped
+from ordercast.audit.records import NAMES, UNRECORDED, log_of, member_names, members_join, merged_names, unrecorded_in
 from ordercast.model.config import Rules
-from ordercast.model.errors import TraceError
+from ordercast.model.errors import ConfigError, TraceError
 from ordercast.model.nodes import everybody
 from ordercast.model.services import Service
 from ordercast.trace.reader import RunRow
@@ -64,8 +65,16 @@ def resilience_of(row: RunRow) -> int:
         return 0
 
 
-def service_of(row: RunRow) -> Service:
-    """The service that a run promises; `TraceError` if its protocol is unknown."""
+def service_of(row: RunRow) -> Asked:
+    """The service that a run promises, or the profile of a log from elsewhere; `TraceError` if it is unknown."""
+    profile = log_of(row).get("profile")
+    if isinstance(profile, dict):
+        try:
+            return profile_of(str(row[PROTOCOL]), profile, f"run {row[RUN]}")
+        except ConfigError as error:
+            raise TraceError(str(error)) from error
+    if row[PROTOCOL] in SHIPPED:
+        return shipped(row[PROTOCOL])
     try:
         return Service(row[PROTOCOL])
     except ValueError:

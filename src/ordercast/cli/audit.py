@@ -13,11 +13,11 @@ from ordercast.cli.shared.spark_session import MASTER, pipeline_extra, spark_ses
 from ordercast.cli.shared.viewing import serve, viewer_packages
 from ordercast.model.config import require
 from ordercast.model.errors import TraceError
-from ordercast.model.services import Service
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from ordercast.audit.profiles import Asked
     from ordercast.audit.verdict import Verdict, Witness
 from ordercast.trace.small_files import write_atomically
 from ordercast.trace.storage import Location, location
@@ -38,7 +38,11 @@ def audit_command(
         ),
     ] = None,
     service: Annotated[
-        Service | None, typer.Option(help="The service to check (default: the one that each run promises).")
+        str | None,
+        typer.Option(
+            help="What to check: a service, a profile, or the TOML file of one (default: what each run promises).",
+            metavar="NAME|FILE.toml",
+        ),
     ] = None,
     json: Annotated[Path | None, typer.Option(help="Write the verdict to this JSON file.")] = None,
     spark: Annotated[
@@ -96,18 +100,19 @@ def audit_command(
     from rich.console import Console
 
     folders = folders or []
+    asked = _asked(service)
     require(bool(folders) != (members is not None), "give the folders of traces, or, with --follow, logs by --members")
     require(follow or (members is None and metrics is None), "--members and --metrics have no effect without --follow")
     _require_local_if(follow=follow, view=view, history=history, folders=folders)
     if follow and _are_logs(members, folders):
-        _require_logs_only(service, spark, master, checkpoint, until_idle)
+        _require_logs_only(asked, spark, master, checkpoint, until_idle)
         from ordercast.cli.shared.log_audit import follow_logs
 
         places = members if members is not None else ",".join(str(each) for each in folders)
         raise typer.Exit(follow_logs(places, until_idle, metrics, json))
     require(metrics is None, "--metrics is for --follow on durable logs, and these are traces")
     if history:
-        require(not follow and service is None, "--history takes histories, which have no service and are not followed")
+        require(not follow and asked is None, "--history takes histories, which have no service and are not followed")
         raise typer.Exit(0 if _audit_histories(folders, json, spark or master is not None, master) else 1)
     require(
         follow or (until_idle is None and checkpoint is None),
@@ -117,7 +122,7 @@ def audit_command(
     require(view or open_browser, "--no-open has no effect without --view")
     if follow:
         _require_followable(folders, spark, until_idle)
-        if found := _follow(folders[0], service, master, until_idle, checkpoint):
+        if found := _follow(folders[0], asked, master, until_idle, checkpoint):
             if json is not None:
                 _write(json, _so_far(found), _names_in(found, folders))
             raise typer.Exit(1)
@@ -125,7 +130,7 @@ def audit_command(
             raise typer.Exit(0)
         # It is complete now: check the properties that only the end decides, on the master that was named.
     require(master is None or spark is not False, "--master and --no-spark contradict each other; give one")
-    verdict = _audited(folders, service, True if master is not None else spark, master)
+    verdict = _audited(folders, asked, True if master is not None else spark, master)
     names = _names_in([witness for finding in verdict.findings.values() for witness in finding.witnesses], folders)
     if json is not None:
         _write(json, verdict, names)
@@ -133,6 +138,12 @@ def audit_command(
     if view:
         _show(folders, verdict, open_browser=open_browser)
     raise typer.Exit(0 if verdict.holds else 1)
+
+
+def _asked(service: str | None) -> "Asked | None":
+    from ordercast.audit.profiles import asked_by
+
+    return asked_by(service) if service is not None else None
 
 
 def _require_local_if(*, follow: bool, view: bool, history: bool, folders: list[Location]) -> None:
@@ -149,7 +160,7 @@ def _are_logs(members: str | None, folders: list[Path]) -> bool:
 
 
 def _require_logs_only(
-    service: Service | None, spark: bool | None, master: str | None, checkpoint: Path | None, until_idle: float | None
+    service: "Asked | None", spark: bool | None, master: str | None, checkpoint: Path | None, until_idle: float | None
 ) -> None:
     given = {"--service": service, "--spark": spark, "--master": master, "--checkpoint": checkpoint}
     wrong = [name for name, value in given.items() if value is not None]
@@ -217,7 +228,7 @@ def _show(folders: list[Path], verdict: "Verdict", *, open_browser: bool) -> Non
 
 
 def _follow(
-    folder: Path, service: Service | None, master: str | None, until_idle: float | None, checkpoint: Path | None
+    folder: Path, service: "Asked | None", master: str | None, until_idle: float | None, checkpoint: Path | None
 ) -> "list[Witness]":
     """Follows a trace until it ends, is interrupted, or a property is violated; returns the violations."""
     with pipeline_extra():
@@ -284,7 +295,7 @@ def _line(witness: "Witness", names: MemberNames) -> str:
     return f"{witness.violation.breaks}, run {witness.run}: {sentence}"
 
 
-def _audited(folders: list[Path], service: Service | None, spark: bool | None, master: str | None) -> "Verdict":
+def _audited(folders: list[Path], service: "Asked | None", spark: bool | None, master: str | None) -> "Verdict":
     """Audits by the engine that suits the size, or on Spark if asked to."""
     from ordercast.pipeline.audit.engine import Engine, audit_opened, choose_engine
     from ordercast.pipeline.audit.plan import open_trace

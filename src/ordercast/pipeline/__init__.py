@@ -4,6 +4,7 @@ Functions that need Spark take a session as an argument, and use only its DataFr
 Connect as well. Importing this package imports neither Spark nor SciPy; each function imports what it needs.
 """
 
+from ordercast.audit.profiles import Profile, read_profile
 from ordercast.explorer.counterexample import Counterexample
 from ordercast.explorer.explore import SearchProgress, SearchReport
 from ordercast.explorer.scenario import Promise, Scenario
@@ -27,6 +28,7 @@ __all__ = [
     "Counterexample",
     "Engine",
     "Limits",
+    "Profile",
     "Progress",
     "Promise",
     "Round",
@@ -46,6 +48,7 @@ __all__ = [
     "follow",
     "measure",
     "read_grid",
+    "read_profile",
     "register",
     "require_sweepable",
     "scenario",

@@ -26,12 +26,12 @@ def _() -> None:
 
 @MUTANTS.add("senders' order is not checked")
 def _() -> None:
-    replace(checks, "_in_sending_order", _always)
+    replace(checks, "in_sending_order", _always)
 
 
 @MUTANTS.add("the common order is not checked")
 def _() -> None:
-    replace(checks, "_one_order", _always)
+    replace(checks, "is_one_order", _always)
 
 
 @MUTANTS.add("cycles are not searched for")

@@ -15,6 +15,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from ordercast.audit import reference
+from ordercast.audit.profiles import Profile, asked_by
 from ordercast.audit.verdict import Verdict
 from ordercast.model.errors import ConfigError
 from ordercast.model.services import Service
@@ -51,7 +52,7 @@ def choose_engine(events: int) -> Engine:
 
 def audit(
     folders: Sequence[Location],
-    service: Service | None = None,
+    service: Service | Profile | str | None = None,
     *,
     engine: Engine | None = None,
     spark: "SparkSession | None" = None,
@@ -60,12 +61,14 @@ def audit(
 ) -> Verdict:
     """Audits all runs of some trace folders; `service` replaces the one that each run promises.
 
-    `engine`: default: Spark if a session is given, otherwise by the size of the trace, in this process. Spark's workers
+    `service`: a service, a profile, or the name or file of one. `engine`: default: Spark if a session is given,
+    otherwise by the size of the trace, in this process. Spark's workers
     must see the folders under the same paths. `note` is called with a sentence for each long run that cannot be audited
     in partitions; `progress` with the number of finished tasks and of all tasks, on Spark.
 
     Raises `TraceError` if a folder holds no complete trace, and `PipelineError` if Spark fails.
     """
+    service = asked_by(service) if isinstance(service, str) else service
     if engine is Engine.REFERENCE:
         return reference.audit(folders, service)
     if engine is Engine.SPARK and spark is None:
@@ -75,7 +78,7 @@ def audit(
 
 def audit_opened(
     trace: TraceFiles,
-    service: Service | None = None,
+    service: Service | Profile | str | None = None,
     *,
     engine: Engine | None = None,
     spark: "SparkSession | None" = None,
@@ -83,6 +86,7 @@ def audit_opened(
     progress: "Progress | None" = None,
 ) -> Verdict:
     """The same of a trace whose files are open already: those of a store are not read twice."""
+    service = asked_by(service) if isinstance(service, str) else service
     if engine is None:
         engine = Engine.SPARK if spark is not None else choose_engine(trace.events)
         if engine is Engine.SPARK and spark is None:

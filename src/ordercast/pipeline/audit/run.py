@@ -7,17 +7,18 @@ import pyarrow as pa
 
 from ordercast.audit.excused import excused_by_abort
 from ordercast.audit.logs import ALL_COLUMNS, KINDS
+from ordercast.audit.profiles import Asked, Profile, completeness_of, promised_by
 from ordercast.audit.records import UNRECORDED, has_one_clock
 from ordercast.audit.reference import check_run
 from ordercast.audit.run_rows import is_uniform, missing_by_counters, service_of
-from ordercast.audit.services import LEVEL_SOUNDNESS, PROMISES, Property, promised
+from ordercast.audit.services import LEVEL_SOUNDNESS, Property
 from ordercast.audit.shrinking_views import disagreements, minorities
 from ordercast.audit.urgency import priority_order_kept
 from ordercast.audit.verdict import Finding, Verdict
 from ordercast.audit.virtual_synchrony import acknowledged_stays, kept
-from ordercast.model.services import Service
 from ordercast.pipeline.audit.kernel.checks import passes
 from ordercast.pipeline.audit.kernel.columns import NotVectorisableError, RunColumns, columns_of, excused_in
+from ordercast.pipeline.audit.kernel.profiles import profile_passes
 from ordercast.pipeline.audit.memory import BY_REFERENCE, require_memory
 from ordercast.trace.reader import EventColumns, RunRow
 from ordercast.trace.schema import ABORTED, COMPLETE, EVENT, NODES, RUN, EventKind
@@ -26,7 +27,7 @@ from ordercast.trace.schema import ABORTED, COMPLETE, EVENT, NODES, RUN, EventKi
 def audit_run(
     row: RunRow,
     batches: Sequence[pa.RecordBatch],
-    service: Service | None = None,
+    service: Asked | None = None,
     *,
     with_details: Callable[[], Sequence[pa.RecordBatch]] | None = None,
     sharing: int = 1,
@@ -46,7 +47,7 @@ def audit_run(
     else:
         has_logs = bool(run.events[EventKind.DURABLE].node.size)
         if not row.get(UNRECORDED) and run_passes(row, run, asked):
-            promises = promised(
+            promises = promised_by(
                 asked,
                 uniform=is_uniform(row),
                 views=run.views_numbered,
@@ -55,19 +56,24 @@ def audit_run(
             )
             _add_passed(row, run, promises, verdict)
             return verdict
-        if priority_order_kept in PROMISES[asked] and with_details:  # markers are known by their details
+        if (
+            priority_order_kept in promised_by(asked, uniform=False) and with_details
+        ):  # markers are known by their details
             batches = with_details()
     require_memory(row[RUN], sum(batch.num_rows for batch in batches), BY_REFERENCE, sharing=sharing)
     check_run(row, map(as_lists, batches), asked, verdict)
     return verdict
 
 
-def run_passes(row: RunRow, run: RunColumns, service: Service) -> bool:
+def run_passes(row: RunRow, run: RunColumns, service: Asked) -> bool:
     """True if the vectorised audit finds that a run has every property of the service, and agrees with its counters."""
     run = _with_abort(row, run)
     if (run.views_numbered and row[ABORTED]) or not _views_agree(row, run):
         return False
     sends, deliveries = run.sends.seq.size, run.events[EventKind.DELIVER].node.size
+    if isinstance(service, Profile):
+        differs = completeness_of(service) in service.on and missing_by_counters(row, sends, deliveries)
+        return not differs and profile_passes(run, service, one_clock=has_one_clock(row))
     return passes(run, service, uniform=is_uniform(row), one_clock=has_one_clock(row)) and not missing_by_counters(
         row, sends, deliveries
     )

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pyarrow as pa
 
+from ordercast.audit.profiles import Asked
 from ordercast.audit.records import incomplete_records
 from ordercast.audit.run_rows import service_of
 from ordercast.audit.verdict import Verdict
 from ordercast.model.errors import TraceError
 from ordercast.model.progress import Progress
-from ordercast.model.services import Service
 from ordercast.pipeline.audit.memory import CHECKED_FROM
 from ordercast.pipeline.audit.partitioned.audit import Note, Sort, audit_partitioned, is_long
 from ordercast.pipeline.audit.partitioned.tasks import RunTasks, TaskKind, run_task
@@ -53,7 +53,7 @@ _WORK = pa.schema([pa.field("place", pa.int32()), pa.field("task", pa.binary()),
 def audit_on_spark(
     spark: "SparkSession",
     folders: Sequence[Location] | TraceFiles,
-    service: Service | None = None,
+    service: Asked | None = None,
     *,
     note: Note | None = None,
     progress: Progress | None = None,
@@ -75,7 +75,7 @@ def audit_on_spark(
 def _audited(
     spark: "SparkSession",
     planned: Sequence[AuditTask],
-    service: Service | None,
+    service: Asked | None,
     note: Note | None,
     progress: Progress | None,
     sort: Sort,
@@ -102,7 +102,7 @@ def _audited(
 def _of_long_runs(
     spark: "SparkSession",
     tasks: Mapping[int, AuditTask],
-    service: Service | None,
+    service: Asked | None,
     note: Note,
     progress: Progress | None,
     sort: Sort,
@@ -152,7 +152,7 @@ def _running(kind: TaskKind) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa
     return work
 
 
-def _auditing(service: Service | None, sharing: int) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def _auditing(service: Asked | None, sharing: int) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for row in batch.to_pylist():
@@ -164,9 +164,7 @@ def _auditing(service: Service | None, sharing: int) -> Callable[[Iterator[pa.Re
     return work
 
 
-def _verdict_rows(
-    number: int, task: AuditTask, reader: EventReader, service: Service | None
-) -> list[dict[str, object]]:
+def _verdict_rows(number: int, task: AuditTask, reader: EventReader, service: Asked | None) -> list[dict[str, object]]:
     run = task.row[RUN]
     try:
         events = reader.read(task)

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import pyarrow as pa
 
 from ordercast.audit.logs import ALL_COLUMNS, COLUMNS, KINDS
+from ordercast.audit.profiles import Asked, Profile, asked_by
 from ordercast.audit.run_rows import require_nothing_sent, runs_by_name
 from ordercast.audit.verdict import Verdict
-from ordercast.model.errors import ConfigError, TraceError
+from ordercast.model.errors import TraceError
 from ordercast.model.services import Service
 from ordercast.pipeline.audit.verdict_table import (
     NUMBER,
@@ -63,7 +64,9 @@ class VerdictTables(NamedTuple):
     """run, property, sentence, messages, nodes, places: the first few violations of each."""
 
 
-def audit_tables(events: "DataFrame", runs: "DataFrame", service: Service | str | None = None) -> VerdictTables:
+def audit_tables(
+    events: "DataFrame", runs: "DataFrame", service: Service | Profile | str | None = None
+) -> VerdictTables:
     """Audits all runs of two tables, `events` and `runs` of a trace; `service` replaces the one that each run promises.
 
     Raises `TraceError` for a column that is missing or of another type and `ConfigError` for an unknown service, before
@@ -87,13 +90,9 @@ def audit_tables(events: "DataFrame", runs: "DataFrame", service: Service | str 
     return VerdictTables(found.drop(NUMBER, WITNESSES), witnesses.select(RUN, PROPERTY, "witness.*"))
 
 
-def _service(asked: Service | str | None) -> Service | None:
-    """The service, which may be given by its name, as on the command line."""
-    try:
-        return None if asked is None else Service(asked)
-    except ValueError:
-        known = ", ".join(service.value for service in Service)
-        raise ConfigError(f"there is no service {asked!r}; choose one of: {known}") from None
+def _service(asked: Asked | str | None) -> Asked | None:
+    """The service or profile, which may be given by its name or file, as on the command line."""
+    return asked_by(asked) if isinstance(asked, str) else asked
 
 
 def _require_columns(table: str, found: "StructType", columns: Sequence[Column], needed: Sequence[str]) -> None:
@@ -121,7 +120,7 @@ def _require_values(events: pa.Table) -> None:
         raise TraceError(f"lists of column {DESTINATIONS!r} of the table events must not contain nulls, but some do")
 
 
-def _auditing(service: Service | None) -> Callable[[pa.Table, pa.Table], pa.Table]:
+def _auditing(service: Asked | None) -> Callable[[pa.Table, pa.Table], pa.Table]:
     def work(events: pa.Table, runs: pa.Table) -> pa.Table:
         name = (events if events.num_rows else runs).column(RUN)[0].as_py()
         if name is None:
@@ -140,7 +139,7 @@ def _auditing(service: Service | None) -> Callable[[pa.Table, pa.Table], pa.Tabl
     return work
 
 
-def _verdict(name: str, events: pa.Table, runs: pa.Table, service: Service | None) -> Verdict:
+def _verdict(name: str, events: pa.Table, runs: pa.Table, service: Asked | None) -> Verdict:
     from ordercast.pipeline.audit.run import audit_run  # noqa: PLC0415 - the kernel, only where the task runs
 
     _require_values(events)

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
+from ordercast.audit.profiles import Asked
 from ordercast.audit.records import incomplete_records
 from ordercast.audit.run_rows import service_of
 from ordercast.audit.verdict import Verdict
-from ordercast.model.services import Service
 from ordercast.pipeline.audit.partitioned.audit import Note, audit_partitioned, is_long
 from ordercast.pipeline.audit.partitioned.tasks import run_in_process
 from ordercast.pipeline.audit.plan import AuditTask, EventReader, TraceFiles, audit_tasks, read_with_details
@@ -14,7 +14,7 @@ from ordercast.trace.storage import Location
 
 
 def audit_vectorised(
-    folders: Sequence[Location] | TraceFiles, service: Service | None = None, *, note: Note | None = None
+    folders: Sequence[Location] | TraceFiles, service: Asked | None = None, *, note: Note | None = None
 ) -> Verdict:
     """The verdict of `ordercast.audit.audit`, found faster.
 
@@ -28,6 +28,6 @@ def audit_vectorised(
     return verdict
 
 
-def _audited(task: AuditTask, service: Service, reader: EventReader, note: Note) -> Verdict:
+def _audited(task: AuditTask, service: Asked, reader: EventReader, note: Note) -> Verdict:
     found = audit_partitioned(task, service, run_in_process, note) if is_long(task) else None
     return found or audit_run(task.row, reader.read(task), service, with_details=lambda: read_with_details(task))

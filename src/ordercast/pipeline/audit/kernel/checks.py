@@ -48,7 +48,7 @@ def passes(
     if service not in SELECTIVE:
         run = replace(run, sends=replace(run.sends, addressed=np.ones_like(run.sends.addressed)))
     logs = run.events[EventKind.DELIVER]
-    if not _complete(run, logs, named) or _before_sent(run, logs, one_clock=one_clock) or _after_crash(run):
+    if not _complete(run, logs, named) or is_before_sent(run, logs, one_clock=one_clock) or _after_crash(run):
         return False
     return (
         _senders_orders_kept(run, logs, promises, so_far=so_far)
@@ -59,17 +59,17 @@ def passes(
 
 
 def _senders_orders_kept(run: RunColumns, logs: EventArrays, promises: Collection[Property], *, so_far: bool) -> bool:
-    if sender_order_kept in promises and not _in_sending_order(run, logs):
+    if sender_order_kept in promises and not in_sending_order(run, logs):
         return False
     throughout = sender_order_kept_by_priority in promises
     if so_far:
-        return not throughout or _in_sending_order_by_priority(run, logs)
+        return not throughout or in_sending_order_by_priority(run, logs)
     return same_runs not in promises or _same_runs(run, logs, throughout=throughout)
 
 
 def _in_one_order(run: RunColumns, logs: EventArrays, service: Service, *, uniform: bool) -> bool:
     common = _without_tails(run, logs) if run.stopped and service is Service.SEQUENCED else logs
-    return not (uniform and common.node.size < logs.node.size) and _one_order(run, common)
+    return not (uniform and common.node.size < logs.node.size) and is_one_order(run, common)
 
 
 def _levels_kept(run: RunColumns, logs: EventArrays, promises: Collection[Property]) -> bool:
@@ -124,7 +124,7 @@ def _complete(run: RunColumns, logs: EventArrays, named: Flags) -> bool:
     return not np.any(lacking & ~lost_with_its_source)
 
 
-def _before_sent(run: RunColumns, logs: EventArrays, *, one_clock: bool) -> bool:
+def is_before_sent(run: RunColumns, logs: EventArrays, *, one_clock: bool) -> bool:
     """True if a node delivered something before it was sent. All delivered messages must have been sent."""
     early = run.sends.time[logs.message] > logs.time if one_clock else np.zeros(logs.message.size, np.bool_)
     (own,) = np.nonzero(run.sends.source[logs.message] == logs.node)
@@ -145,12 +145,14 @@ def _after_crash(run: RunColumns) -> bool:
     return False
 
 
-def _in_sending_order(run: RunColumns, logs: EventArrays) -> bool:
+def in_sending_order(run: RunColumns, logs: EventArrays) -> bool:
+    """True if each node delivered the messages of each source in the order in which it sent them."""
     group = logs.node.astype(np.int32) * run.nodes + run.sends.source[logs.message]
     return _rises_within(group.astype(np.int16) if run.nodes <= 180 else group, logs.message)
 
 
-def _in_sending_order_by_priority(run: RunColumns, logs: EventArrays) -> bool:
+def in_sending_order_by_priority(run: RunColumns, logs: EventArrays) -> bool:
+    """The same of the messages of one source that have the same priority."""
     _, rank = np.unique(run.sends.priority, return_inverse=True)
     group = logs.node.astype(np.int64) * run.nodes + run.sends.source[logs.message]
     return _rises_within(group * (int(rank.max(initial=0)) + 1) + rank[logs.message], logs.message)
@@ -163,7 +165,7 @@ def _rises_within(group: npt.NDArray[np.signedinteger], values: Numbers) -> bool
     return bool(np.all((values[1:] > values[:-1]) | (group[1:] != group[:-1])))
 
 
-def _one_order(run: RunColumns, logs: EventArrays) -> bool:
+def is_one_order(run: RunColumns, logs: EventArrays) -> bool:
     """True if the union of all receipt orders is acyclic; then no two of them disagree."""
     messages = run.sends.seq.size
     if logs.message.size == run.nodes * messages:  # all messages went to all nodes: the logs must be equal

@@ -28,6 +28,7 @@ import msgspec
 
 from ordercast.audit.completeness import complete
 from ordercast.audit.order import no_cycle
+from ordercast.audit.profiles import Asked, as_profiled
 from ordercast.audit.records import UNRECORDED, has_one_clock
 from ordercast.audit.services import PROMISES
 from ordercast.audit.verdict import Verdict
@@ -62,12 +63,30 @@ def is_long(task: AuditTask) -> bool:
 
 
 def audit_partitioned(
-    task: AuditTask, service: Service, run_tasks: RunTasks, note: Note, sort: Sort | None = None
+    task: AuditTask, service: Asked, run_tasks: RunTasks, note: Note, sort: Sort | None = None
 ) -> Verdict | None:
     """The verdict on a long run; None, with a note, if it has to fall back to a single-task audit.
 
+    By a profile it is found in partitions only if the run has all that the service promises which implies the profile.
     `sort`: makes a copy with the events in the order of time, if they are not.
     """
+    if isinstance(service, Service):
+        return _by_service(task, service, run_tasks, note, sort)
+    stronger = service.implied_by
+    if stronger is not None:
+        found = _by_service(task, stronger, run_tasks, note, sort)
+        if found is None or found.holds:
+            return found and as_profiled(found, service, stronger)
+    note(
+        f"run {task.row[RUN]}: falling back to a single-task audit: "
+        f"by the profile {service.name} it is judged as a whole"
+    )
+    return None
+
+
+def _by_service(
+    task: AuditTask, service: Service, run_tasks: RunTasks, note: Note, sort: Sort | None = None
+) -> Verdict | None:
     try:
         try:
             run = LongRun.indexed(task, service, run_tasks)

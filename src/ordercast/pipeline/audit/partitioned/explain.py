@@ -119,5 +119,6 @@ def _positioned(violation: Violation, in_whole_log: Sequence[Sequence[int]]) -> 
         nodes = violation.nodes[:1] * len(violation.places)
     places = tuple(in_whole_log[node][place] for node, place in zip(nodes, violation.places, strict=True))
     if violation.breaks == complete.__name__ and len(places) == 2:  # the sentence has the positions too
-        return delivered_twice(violation.nodes[0], violation.messages[0], (places[0], places[1]))
+        whole = delivered_twice(violation.nodes[0], violation.messages[0], (places[0], places[1]))
+        return replace(whole, breaks=complete.__name__)
     return replace(violation, places=places)

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from ordercast.audit.profiles import Profile
 from ordercast.audit.verdict import Witness
 from ordercast.model.errors import PipelineError, TraceError
 from ordercast.model.services import Service
@@ -49,7 +50,7 @@ class _Outcome(msgspec.Struct):
 def follow(  # noqa: PLR0913 - all but the first three by name
     spark: "SparkSession",
     folder: Path,
-    service: Service | None = None,
+    service: Service | Profile | None = None,
     *,
     checkpoint: Path | None = None,
     until_idle: float | None = None,

@@ -8,9 +8,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ordercast.audit.logs import ALL_COLUMNS
+from ordercast.audit.profiles import Asked
 from ordercast.audit.records import has_one_clock
 from ordercast.audit.run_rows import is_uniform, runs_by_name, service_of
 from ordercast.audit.verdict import Witness
+from ordercast.model.config import require
 from ordercast.model.errors import ConfigError, TraceError, reason_of
 from ordercast.model.services import Service
 from ordercast.pipeline.audit.stream.prefix import Prefix
@@ -26,6 +28,7 @@ LAG = 100_000
 """Messages: a node that has lacked one for longer is told of."""
 MOST_LAGS = 100
 """Sentences about lags that are kept."""
+_NO_PROFILES = "a growing trace is followed by a service, not by a profile; audit the complete trace by the profile"
 _STATE = "state.msgpack"  # in a checkpoint
 
 
@@ -46,8 +49,10 @@ class FollowerState(msgspec.Struct):
 class Follower:
     """Audits the batches of one growing trace, and stores the state in a folder."""
 
-    def __init__(self, folder: Path, checkpoint: Path, service: Service | None) -> None:
+    def __init__(self, folder: Path, checkpoint: Path, service: Asked | None) -> None:
         self.folder = folder
+        require(service is None or isinstance(service, Service), _NO_PROFILES)
+        assert service is None or isinstance(service, Service)
         self.service = service
         self.file = checkpoint / _STATE
         """The file with the state; it is replaced atomically."""
@@ -95,7 +100,10 @@ class Follower:
         if self.service is not None:
             return self.service
         assert row is not None
-        return service_of(row)
+        found = service_of(row)
+        if not isinstance(found, Service):
+            raise TraceError(f"run {run}: {_NO_PROFILES}")
+        return found
 
     def _load(self) -> FollowerState:
         asked = self.service.value if self.service else None
