@@ -4,9 +4,12 @@ import base64
 import json
 import os
 import re
+import shutil
 import signal
+import socket
 import subprocess
 import sys
+import urllib.error
 import urllib.request
 from pathlib import Path
 from typing import Any
@@ -16,6 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.cli.conftest import Command, ordercast
+from tests.small_disk import fill, small_disk
 from tests.viewer.traces import HOSTILE, many, one_loss, row, sent_as, write
 
 __all__ = ["ordercast"]  # a fixture
@@ -178,6 +182,71 @@ def test_it_serves_until_interrupted(tmp_path: Path, command: str, status: int) 
     assert "Traceback" not in said
     assert "<img" not in page
     assert ('"breaks":"complete"' in page) == (command == "audit")
+
+
+def test_following_a_trace_that_is_deleted_ends_with_a_sentence(tmp_path: Path) -> None:
+    trace = write(tmp_path / "t", one_loss())
+    program = [sys.executable, "-u", "-m", "ordercast.cli", "view", str(trace), "--no-open", "--follow"]
+    with subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:  # noqa: S603
+        assert process.stdout is not None
+        address = process.stdout.readline().strip()
+        asked = f"{address}grown?run=r"
+        with urllib.request.urlopen(asked, timeout=60) as answer:  # noqa: S310
+            assert json.load(answer)["since"] is None
+        shutil.rmtree(trace)
+        with pytest.raises(urllib.error.HTTPError, match="410"):
+            urllib.request.urlopen(asked, timeout=60)  # noqa: S310
+        _, said = process.communicate(timeout=60)
+    assert process.returncode == 2
+    assert f"{trace} is gone: it was deleted or moved; say where it is, and follow it anew" in said
+    assert "Traceback" not in said
+
+
+@pytest.mark.parametrize("what", ["sweep", "evaluation", "a file", "nothing", "no rights"])
+def test_what_is_no_trace_of_one_run_is_shown_or_refused(ordercast: Command, tmp_path: Path, what: str) -> None:
+    """A sweep is a trace of many runs; an evaluation has results and no events."""
+    folder = tmp_path / "f"
+    folder.mkdir()
+    if what == "sweep":
+        rows = [write(tmp_path / name, one_loss(), run=name) for name in "ab"]
+        for dataset in ("events", "runs"):
+            (folder / dataset).mkdir()
+            for place, trace in enumerate(rows):
+                [file] = (trace / dataset).iterdir()
+                file.rename(folder / dataset / f"{place}.parquet")
+        page = tmp_path / "page.html"
+        done = ordercast("view --run b", folder, "--export", page)
+        assert (done.status, "1 other run not in the file: --run" in done.err) == (0, True)
+        assert [run["key"] for run in data_of(page)["runs"]] == ["b"]
+        return
+    if what == "evaluation":
+        (folder / "evaluation.json").write_text("{}")
+    if what == "a file":
+        folder.rmdir()
+        folder.write_text("")
+    if what == "no rights":
+        if os.geteuid() == 0:
+            pytest.skip("nothing is forbidden to this user")
+        (write(folder, one_loss()) / "events").chmod(0)
+    done = ordercast("view --no-open", folder)
+    assert done.status == 2
+    assert str(folder) in done.sentence
+
+
+def test_a_port_in_use_and_a_page_that_cannot_be_written_are_sentences(ordercast: Command, tmp_path: Path) -> None:
+    trace = write(tmp_path / "t", one_loss())
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = ordercast("view --no-open --port", port, trace)
+    assert done.status == 2
+    assert done.sentence.startswith(f"cannot serve at 127.0.0.1:{port}: Address already in use; choose another --port")
+    with small_disk(tmp_path / "disk") as disk:
+        fill(disk)
+        done = ordercast("view", trace, "--export", disk / "page.html")
+        assert done.status == 2
+        assert "cannot write the page" in done.sentence
+        assert "No space left on device; choose another path" in done.sentence
+        assert [file.name for file in disk.iterdir()] == ["filler"], "nothing half written stays"
 
 
 def test_no_browser_is_said(ordercast: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from html import unescape
 from pathlib import Path
 from threading import Thread
@@ -192,6 +193,15 @@ def test_a_page_follows_a_trace_that_grows(page: Page, tmp_path: Path) -> None:
             page.until(f"byId('status').textContent.includes('{number + 1} events here: {number + 1} drawn')")
             assert page.evaluate(f"app.first.to > {number * second}")
         assert page.taken_errors() == []
+        shutil.rmtree(tmp_path / "events")
+        page.until("byId('status').className === 'wrong'")
+        said = f"{tmp_path} is gone: it was deleted or moved; say where it is, and follow it anew"
+        assert page.text("status") == said
+        thread.join()
+        assert str(server.gone) == said, "which ends the command"
+        page.evaluate("app.wrongUntil = 0; app.redraw()")
+        page.until("byId('status').textContent.includes('3 events here')")
+        assert page.text("status").endswith(said), "what was read stays"
     finally:
         server.shutdown()
         thread.join()

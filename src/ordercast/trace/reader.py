@@ -275,6 +275,8 @@ def _errors_of(path: Location) -> Iterator[None]:
     """Turns any error from a damaged file into a `TraceError` that names it."""
     try:
         yield
+    except FileNotFoundError as error:
+        raise TraceError(f"{path} is gone: it was deleted or moved meanwhile") from error
     except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
         reason = " ".join(str(error).split())  # some take several lines
         reason = reason.partition(" Either the file is corrupted")[0].rstrip(".")  # which we say of all errors

@@ -10,13 +10,14 @@ import sys
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
 from typing import Any, ClassVar
 from urllib.parse import parse_qsl, urlsplit
 
 from ordercast.model.errors import ConfigError, OrdercastError, reason_of
 from ordercast.viewer.answers import ANSWERS
 from ordercast.viewer.page import page
-from ordercast.viewer.traces import Traces
+from ordercast.viewer.traces import TraceGoneError, Traces
 
 LOOPBACK = "127.0.0.1"
 
@@ -42,6 +43,8 @@ class ViewerServer(ThreadingHTTPServer):
         """
         self.traces, self.token = traces, secrets.token_urlsafe(24)
         self._runs, self._witnesses, self._follow = list(runs), list(witnesses), follow
+        self.gone: TraceGoneError | None = None
+        """Why nothing is served any more: the trace that was followed is gone."""
         try:
             super().__init__((LOOPBACK, port), _Handler)
         except (OSError, OverflowError) as error:
@@ -61,6 +64,11 @@ class ViewerServer(ThreadingHTTPServer):
         """A browser that went away is no error; anything else is printed, and the page is told."""
         if not isinstance(sys.exc_info()[1], ConnectionError):
             super().handle_error(request, client_address)
+
+    def end(self, gone: TraceGoneError) -> None:
+        """Ends `serve_forever`, from the thread of a request."""
+        self.gone = gone
+        Thread(target=self.shutdown, daemon=True).start()
 
     def document(self) -> bytes:
         """The page."""
@@ -96,6 +104,10 @@ class _Handler(BaseHTTPRequestHandler):
     def _ask(self, name: str, query: Mapping[str, str]) -> None:
         try:
             found = ANSWERS[name](self.server.traces, query)
+        except TraceGoneError as error:
+            self._answer(HTTPStatus.GONE, "application/json", json.dumps({"error": str(error)}).encode())
+            self.server.end(error)
+            return
         except OrdercastError as error:
             body = json.dumps({"error": str(error)}).encode()
             self._answer(HTTPStatus.BAD_REQUEST, "application/json", body)

@@ -32,6 +32,11 @@ from ordercast.viewer.questions import Summary
 from ordercast.viewer.row_groups import RowGroup, RunEvents, groups_by_run, require_run
 from ordercast.viewer.tiles import flight_margin
 
+
+class TraceGoneError(TraceError):
+    """A trace that is followed was deleted or moved: nothing will be written to it any more."""
+
+
 MOST_LISTED = 1_000
 """Runs that the page lists; others are opened by their names."""
 MOST_NODES = 30_000
@@ -141,12 +146,16 @@ class Traces:
     def refresh(self, key: str) -> tuple[ViewedRun, int | None]:
         """Reads what was written since: a run, and the earliest time of its new events; None if it has none.
 
-        Files appear complete in a trace that grows, and are not changed any more.
+        Files appear complete in a trace that grows, and are not changed any more. Raises `TraceGoneError`.
         """
         with self._lock:
             found = self.run(key)
             new: list[RowGroup] = []
             for folder in self.folders:
+                if not (folder / EVENTS_FOLDER).exists():
+                    raise TraceGoneError(
+                        f"{folder} is gone: it was deleted or moved; say where it is, and follow it anew"
+                    )
                 paths = [path for path in (folder / EVENTS_FOLDER).glob(f"*{SUFFIX}") if not is_hidden(path.name)]
                 for path in sorted(set(paths) - self._known):
                     part = event_file(path, {}, [*FULL, RUN], with_runs=True)

@@ -36,7 +36,7 @@ def serve(
     open_browser: bool = True,
     follow: bool = False,
 ) -> None:
-    """Serves the page until interrupted, which is its regular end."""
+    """Serves the page until interrupted, which is its regular end. Raises `TraceError` if what it follows is gone."""
     with viewer_packages():
         from ordercast.viewer.server import ViewerServer
 
@@ -49,6 +49,8 @@ def serve(
         if open_browser:
             _open(server.address)
         server.serve_forever(poll_interval=0.2)
+        if server.gone is not None:
+            raise server.gone
 
 
 def _open(address: str) -> None:

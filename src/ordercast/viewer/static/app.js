@@ -61,7 +61,10 @@ class App {
           stale ||= found === "more";
         }
         if (stale && second % 5 === 0) { stale = false; for (const view of this.views) await view.summarise(); }
-      } catch (error) { this.failed(error); }
+      } catch (error) {
+        this.failed(error);
+        if (error.gone) { this.gone = error.message; return; }
+      }
     }
   }
   async open(key, beside) {
@@ -144,7 +147,7 @@ class App {
     if (hidden) parts.push(`${count(hidden)} hidden by filters`);
     if (view.run.left_out) parts.push(`${count(view.run.left_out)} events of the run are not in this file`);
     if (this.data.unlisted) parts.push(`${count(this.data.unlisted)} runs are not listed`);
-    if (this.data.follow) parts.push("following");
+    if (this.data.follow) parts.push(this.gone ?? "following");
     if (waiting) parts.push("reading …");
     this.say(parts.join(" · "));
   }

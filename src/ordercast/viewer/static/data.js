@@ -35,7 +35,7 @@ class ServerSource {
     }
     if (!answer.ok) {
       const said = await answer.json().catch(() => ({}));
-      throw new Error(said.error || `the server answered ${answer.status}`);
+      throw Object.assign(new Error(said.error || `the server answered ${answer.status}`), { gone: answer.status === 410 });
     }
     return answer;
   }
