@@ -35,10 +35,16 @@ def join(group: str, **options: Any) -> Joining:
 
 @asynccontextmanager
 async def group_of(*names: str, close: bool = True, **options: Any) -> AsyncIterator[dict[str, Group]]:
-    """All members of a new group; in the end all close it together."""
+    """All members of a new group; in the end all close it together, or crash if the test has failed."""
     name = new_name()
     joined = await asyncio.gather(*(join(name, name=each, members=names, timeout=10, **options) for each in names))
-    yield dict(zip(names, joined, strict=True))
+    try:
+        yield dict(zip(names, joined, strict=True))
+    except BaseException:
+        for group in joined:
+            if not member_of(group).left.done():
+                crash(group)  # one left open would be found by, and fail, another test
+        raise
     if close:
         await asyncio.gather(*(group.close() for group in joined))
 
