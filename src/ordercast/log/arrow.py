@@ -65,9 +65,8 @@ class _Rows:
         message = 0
         for _, count, _, _, source, priority in frame.records():
             rows = min(message + count, end) - max(message, skipped)
-            if rows > 0:
-                self._senders += [logged.sender(source)] * rows
-                self._priorities += bytes([priority]) * rows
+            self._senders += [logged.sender(source)] * rows  # none, if it is below 1
+            self._priorities += bytes([priority]) * rows
             message += count
         self._positions.append(range(header.first + skipped, header.first + end))
         self._views += [header.view] * len(kept)

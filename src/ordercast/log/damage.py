@@ -83,16 +83,14 @@ def set_damage_aside(disk: Disk, note_of: Callable[[bytes], bytes]) -> Repaired:
 
 
 def _whole_part(disk: Disk, names: list[str], start: int) -> _Whole:
-    counting = counting_names(names, start)
     segments: list[Segment] = []
     scan: Scan | None = None
-    for name in counting:
+    for name in counting_names(names, start):
         try:
             segment = read_segment(disk, name)
         except LogDamaged:
             break
-        begins = name == counting[0] and segment.first <= start
-        if not (begins if scan is None else _follows(segments[-1], scan, segment)):
+        if not (segment.first <= start if scan is None else _follows(segments[-1], scan, segment)):
             break
         segments.append(segment)
         scan = scanned(disk, segment)

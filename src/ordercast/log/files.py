@@ -236,7 +236,7 @@ class LogFiles:
 
     def adopt_snapshot(self, position: int, size: int) -> None:
         """A saved snapshot counts from now on, and replaces the one before; raises `LogError`."""
-        if self._manifest.snapshot is None or position > self._manifest.snapshot:
+        if self._manifest.snapshot is None or position >= self._manifest.snapshot:
             self._snapshot_sizes[position] = size
             self._attempt(lambda: self._drop(position))
 

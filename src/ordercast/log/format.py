@@ -274,7 +274,7 @@ def decode_frame_header(data: memoryview, at: int, salt: int) -> FrameHeader | N
 
 
 def later_headers(data: memoryview, after: int, salt: int) -> Iterator[tuple[int, FrameHeader]]:
-    """Every frame header with a right checksum above this offset, wherever it begins."""
+    """Every frame header with a right checksum from this offset on, wherever it begins."""
     text = data.obj if isinstance(data.obj, bytes) else bytes(data)
     at = text.find(_MAGIC_BYTES, after + 4)
     while at >= 0:

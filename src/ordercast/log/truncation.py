@@ -65,9 +65,7 @@ def write_beginning(disk: Disk, segment: Segment, place: LogPlace, note: bytes) 
             break
         if frame.header.kind == Kind.VIEW:
             parts += builder.view(frame.view(), durable=durable, time=time)[0]
-        elif frame.header.kind == Kind.NOTE:
-            parts += builder.note(frame.note(), view=view, durable=durable, time=time)[0]
-        else:
+        elif frame.header.kind == Kind.PACKETS:  # a note that is not the newest one counts for nothing
             packets, end = [], frame.header.first
             for packet in frame.packets():
                 if end < position:

@@ -112,3 +112,33 @@ def test_who_has_forgotten_what_it_promised_does_not_count() -> None:
     assert missing(here("A", LAST), here("B", forgot)) == "view 4 was A, B, C, and B, C are missing"
     found = assess([here("B", forgot, 9)], 1, force=True)
     assert (found.missing, names(found.participants)) == ("", "B"), "by force its log is better than none"
+
+
+ONLY_E = NextView(
+    5, 0b10000, (), 0b11111, tuple((place, Reason.LEFT) for place in range(4)), Cut((0,) * 5), 0, (), 5, ""
+)
+"""A to D leave together."""
+
+
+def test_a_view_that_too_few_can_have_accepted_has_not_followed() -> None:
+    """Those that were started again without having accepted it leave no quorum for it, E or not."""
+    last = Standing(view(4, "ABCDE"))
+    accepted = here("A", Standing(last.view, accepted=ONLY_E))
+    assert missing(accepted, here("B", last), here("C", last)) == "view 5 may be E, and E is missing"
+    assert missing(accepted, here("B", last), here("C", last), here("D", last)) == ""
+
+
+def test_who_still_may_accept_a_view_or_has_forgotten_whether_it_did_does_not_rule_it_out() -> None:
+    last = Standing(view(4, "ABCDE"))
+    there = [here("A", Standing(last.view, accepted=ONLY_E)), here("B", last), here("C", last)]
+    assert missing(*there, here("D", last, is_member=True)) == "view 5 may be E, and E is missing"
+    assert missing(*there, here("D", Standing(last.view, forgot=True))) == "view 5 may be E, and E is missing"
+
+
+def test_a_log_that_is_not_whole_is_only_taken_by_force_and_only_if_it_was_damaged() -> None:
+    forgot = Standing(LAST.view, complete=False, forgot=True)
+    found = assess([here("A", LAST, 5), here("B", LAST, 5), here("C", forgot, 9)], 1, force=False)
+    assert found.holder is not None
+    assert found.holder.position == 5
+    joined = Standing(LAST.view, complete=False)
+    assert missing(here("A", joined), here("B", joined), force=True) == "nobody whose log reaches view 4 is here"
