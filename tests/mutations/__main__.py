@@ -4,12 +4,10 @@ Exit status: 0 if every mutation was noticed, 1 if one survived, 2 if an argumen
 """
 
 import argparse
-import json
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
@@ -17,12 +15,10 @@ from rich.progress import Progress
 from rich.table import Table
 
 from tests.mutations.mutation import Mutation
+from tests.mutations.results import Results, Row
 from tests.mutations.suites import SUITES, Suite
 from tests.mutations.systematic import spots_of
-from tests.mutations.trials import Outcome, Trial, outcomes
-
-_Row = dict[str, Any]
-_Key = tuple[str, str, str]  # suite, file, mutation
+from tests.mutations.trials import Controls, Trial, outcomes
 
 
 def main() -> int:
@@ -30,21 +26,15 @@ def main() -> int:
     asked = _arguments()
     console = Console(width=None if sys.stdout.isatty() else 160)
     suites = [suite for suite in SUITES if not asked.only or suite.name in asked.only]
-    known = _noticed_earlier(Path(asked.json)) if asked.resume else []
-    if known:
-        console.print(f"{len(known)} were noticed by an earlier run, and are not tried again")
-    found: list[Outcome] = []
+    found: list[Row] = []
     try:
-        for outcome in _watched(suites, asked, {_key(row) for row in known}, Console(stderr=True)):
-            found.append(outcome)
-            if asked.json:  # at once: whoever ends this run can resume it
-                _write(Path(asked.json), [*known, *map(_as_row, found)])
+        found.extend(_watched(suites, asked, Console(stderr=True)))
     except KeyboardInterrupt:
         console.print("interrupted: this is what was tried so far")
     if asked.all:
         console.print(_table("Every mutation", found))
     console.print(_summary(found))
-    survivors = [outcome for outcome in found if outcome.noticed is None]
+    survivors = [row for row in found if row["noticed_by"] is None]
     if survivors:
         console.print(_table("Survivors", survivors))
     return 1 if survivors else 0
@@ -54,49 +44,46 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.mutations", description=__doc__)
     names = [suite.name for suite in SUITES]
     parser.add_argument("--only", nargs="+", metavar="SUITE", choices=names, help=f"of {', '.join(map(repr, names))}")
+    parser.add_argument("--modules", nargs="+", metavar="MODULE", help="of these only, such as protocols.st.machine")
     parser.add_argument("--systematic", action="store_true", help="break every comparison, bound and statement instead")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no trial after so long")
     parser.add_argument("--at-once", type=int, default=0, metavar="N", help="trials at once; unless told, one per core")
     parser.add_argument("--all", action="store_true", help="print a row for each mutation, not only for survivors")
-    parser.add_argument("--json", metavar="FILE", help="write all rows there")
-    parser.add_argument("--resume", action="store_true", help="leave out what was noticed by the run that wrote FILE")
+    parser.add_argument("--json", metavar="FILE", help="write all rows there, a line for each")
+    parser.add_argument("--resume", action="store_true", help="take over what the rows in FILE say of the same code")
     asked = parser.parse_args()
     if asked.resume and not asked.json:
         parser.error("--resume needs --json FILE: the rows of the run to be resumed")
     return asked
 
 
-def _noticed_earlier(file: Path) -> list[_Row]:
-    """The rows of an earlier run but its survivors: these are tried again, since there may be new tests."""
-    return [row for row in json.loads(file.read_text()) if row["noticed_by"]] if file.exists() else []
-
-
-def _write(file: Path, rows: Sequence[_Row]) -> None:
-    """All of it or nothing, so that a run that is ended here leaves a file that can be read."""
-    beside = file.with_name(f"{file.name}.new")
-    beside.write_text(json.dumps(rows, indent=1) + "\n")
-    beside.replace(file)
-
-
-def _watched(
-    suites: Sequence[Suite], asked: argparse.Namespace, known: Set[_Key], console: Console
-) -> Iterator[Outcome]:
-    """All outcomes, with progress; survivors are told as they are found. Each suite gets its share of the time."""
+def _watched(suites: Sequence[Suite], asked: argparse.Namespace, console: Console) -> Iterator[Row]:
+    """All rows, with progress; survivors are told as they are found. Each suite gets its share of the time."""
+    results = Results(Path(asked.json) if asked.json else None, resume=asked.resume)
+    measurements = Path(f"{asked.json}.lines") if asked.json else None
+    controls = Controls()
     until = time.monotonic() + asked.seconds
     with Progress(console=console, transient=True) as progress:
         for left, suite in zip(range(len(suites), 0, -1), suites, strict=True):
-            all_of_it = _spots(suite) if asked.systematic else suite.mutants()
-            mutations = [it for it in all_of_it if (suite.name, _file(it), it.name) not in known]
+            mutations = [it for it in _mutations(suite, asked) if not asked.modules or it.module in asked.modules]
+            earlier = [results.known(suite, it) for it in mutations]
+            yield from (row for row in earlier if row is not None)
+            fresh = [it for it, row in zip(mutations, earlier, strict=True) if row is None]
             share = time.monotonic() + (until - time.monotonic()) / left
-            task = progress.add_task(suite.name, total=len(mutations))
-            for outcome in outcomes(_while(share, suite.trials(mutations)), asked.at_once):
+            task = progress.add_task(suite.name, total=len(mutations), completed=len(mutations) - len(fresh))
+            for outcome in outcomes(_while(share, suite.trials(fresh, measurements)), asked.at_once):
                 progress.advance(task)
+                controls.look(outcome)
+                row = results.add(suite, outcome)
                 if outcome.noticed is None:
-                    mutation = outcome.trial.mutation
-                    line = f"survives: {suite.name}, {mutation.module}: {mutation.name}"
+                    line = f"survives: {suite.name}, {row['file']}: {row['mutation']} ({row['checks']} tests run it)"
                     progress.console.print(line, markup=False, soft_wrap=True)
-                yield outcome
+                yield row
             progress.remove_task(task)
+
+
+def _mutations(suite: Suite, asked: argparse.Namespace) -> Sequence[Mutation]:
+    return _spots(suite) if asked.systematic else suite.mutants()
 
 
 def _spots(suite: Suite) -> Sequence[Mutation]:
@@ -109,45 +96,22 @@ def _while(until: float, trials: Iterable[Trial]) -> Iterator[Trial]:
     return (trial for trial in trials if time.monotonic() < until)
 
 
-def _file(mutation: Mutation) -> str:
-    return f"{mutation.module.replace('.', '/')}.py"
-
-
-def _key(row: _Row) -> _Key:
-    return row["suite"], row["file"], row["mutation"]
-
-
-def _as_row(outcome: Outcome) -> _Row:
-    mutation = outcome.trial.mutation
-    noticed = outcome.noticed
-    return {
-        "suite": outcome.trial.suite,
-        "file": _file(mutation),
-        "mutation": mutation.name,
-        "noticed_by": noticed.check if noticed else None,
-        "why": noticed.why if noticed else None,
-        "seconds": round(outcome.seconds, 3),
-    }
-
-
-def _table(title: str, found: Iterable[Outcome]) -> Table:
+def _table(title: str, found: Iterable[Row]) -> Table:
     table = Table("suite", "file", "mutation", "noticed by", "s", title=title)
-    for outcome in found:
-        row = _as_row(outcome)
+    for row in found:
         table.add_row(*[escape(str(row[name])) for name in ("suite", "file", "mutation", "noticed_by", "seconds")])
     return table
 
 
-def _summary(found: Sequence[Outcome]) -> Table:
+def _summary(found: Sequence[Row]) -> Table:
     table = Table("suite", "file", "mutations", "noticed", "s each", title="Mutations")
-    keys = dict.fromkeys((outcome.trial.suite, outcome.trial.mutation.module) for outcome in found)
-    for suite, module in keys:
-        here = [it for it in found if (it.trial.suite, it.trial.mutation.module) == (suite, module)]
-        noticed = [it for it in here if it.noticed]
-        mean = sum(it.seconds for it in here) / len(here)
-        table.add_row(suite, f"{module.replace('.', '/')}.py", str(len(here)), str(len(noticed)), f"{mean:.2f}")
+    for suite, file in dict.fromkeys((row["suite"], row["file"]) for row in found):
+        here = [row for row in found if (row["suite"], row["file"]) == (suite, file)]
+        noticed = [row for row in here if row["noticed_by"]]
+        mean = sum(row["seconds"] for row in here) / len(here)
+        table.add_row(suite, file, str(len(here)), str(len(noticed)), f"{mean:.2f}")
     table.add_section()
-    table.add_row("all", "", str(len(found)), str(sum(it.noticed is not None for it in found)), "")
+    table.add_row("all", "", str(len(found)), str(sum(row["noticed_by"] is not None for row in found)), "")
     return table
 
 

@@ -6,9 +6,8 @@ thousands. Parameters are filled in, and the two fixtures that tests here use; a
 
 import inspect
 import signal
-import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from importlib import import_module
 from itertools import product
 from pathlib import Path
@@ -29,8 +28,15 @@ settings.register_profile(
 )
 
 
+def load_profile() -> None:
+    """Decides for hypothesis, which asks when a test is imported, too."""
+    settings.load_profile("mutations")
+
+
 PATIENCE = 8
 """How many times longer than it should a check, or a battery, may take until a mutation is known to have no end."""
+WAITING = 10
+"""Seconds that a check may take beyond the limit of its processor time, on a machine that has other things to do."""
 _CASE: Any = type(pytest.param())  # a case with a name or marks of its own
 
 
@@ -79,7 +85,7 @@ class Failed(NamedTuple):
 
 def checks_of(modules: Iterable[str]) -> Iterator[Check]:
     """All tests of some modules with all their cases; some are left out by name."""
-    settings.load_profile("mutations")
+    load_profile()
     for module in modules:
         for name, test in vars(import_module(module)).items():
             if name.startswith("test_") and callable(test) and _can_be_called(test):
@@ -87,32 +93,17 @@ def checks_of(modules: Iterable[str]) -> Iterator[Check]:
                 yield from (Check(module, name, values) for values in product(*lengths))
 
 
-def timed(checks: Iterable[Check]) -> list[tuple[float, Check]]:
-    """How long each check takes on the code as it is, the quickest first, each with a limit; a failure is an error."""
-    settings.load_profile("mutations")
-    found = []
-    for check in checks:
-        began, processor_began = time.perf_counter(), time.process_time()
-        check.run()
-        limit = 2 + PATIENCE * (time.process_time() - processor_began)
-        found.append((time.perf_counter() - began, check._replace(limit=limit)))
-    return sorted(found)
-
-
 def first_failure(checks: Iterable[Check]) -> Failed | None:
     """The first check that does not pass, or not within its limit."""
-    settings.load_profile("mutations")
-    signal.signal(signal.SIGPROF, _interrupt)
+    load_profile()
     for check in checks:
-        signal.setitimer(signal.ITIMER_PROF, check.limit)
         try:
-            check.run()
-        except _TooLong:
-            return Failed(str(check), f"no end after {check.limit:.1f} s of processor time")
-        except (Exception, pytest.fail.Exception) as error:  # whatever goes wrong is noticed
+            with _limited(check.limit):
+                check.run()
+        except _TooLong as late:
+            return Failed(str(check), f"no end after {late}")
+        except (Exception, SystemExit, pytest.fail.Exception) as error:  # whatever goes wrong is noticed
             return Failed(str(check), f"{type(error).__name__}: {error}".splitlines()[0][:100])
-        finally:
-            signal.setitimer(signal.ITIMER_PROF, 0)
     return None
 
 
@@ -120,9 +111,24 @@ class _TooLong(BaseException):
     """Not an Exception: neither the code nor hypothesis is to take it for one of a test."""
 
 
-def _interrupt(number: int, frame: FrameType | None) -> None:
-    del number, frame
-    raise _TooLong
+@contextmanager
+def _limited(seconds: float) -> Iterator[None]:
+    """Raises in the midst of it after so much processor time, or if it waits for what never comes."""
+
+    def end(number: int, frame: FrameType | None) -> None:
+        del frame
+        what = "processor time" if number == signal.SIGPROF else "waiting"
+        raise _TooLong(f"{seconds if number == signal.SIGPROF else seconds + WAITING:.1f} s of {what}")
+
+    signal.signal(signal.SIGPROF, end)
+    signal.signal(signal.SIGALRM, end)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    signal.setitimer(signal.ITIMER_REAL, seconds + WAITING if seconds else 0)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 class _TemporaryPath(TemporaryDirectory[str]):

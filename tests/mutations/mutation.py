@@ -159,18 +159,19 @@ def source_of(module: str) -> str:
 @cache
 def leads_to(module: str, target: str) -> bool:
     """Whether importing a module imports the other, by whatever way. Our packages as a whole stay as they are."""
-    return module not in PLACES and target in _reached(module)
+    return module not in PLACES and target in reached(module)
 
 
 def read_imports() -> None:
     """Reads which of our loaded modules lead where. Done before a fork, this spares each trial a second of parsing."""
     for name in list(sys.modules):
         if path_of(name) is not None:
-            _reached(name)
+            reached(name)
 
 
 @cache
-def _reached(module: str) -> frozenset[str]:
+def reached(module: str) -> frozenset[str]:
+    """Our modules that importing one of ours imports, by whatever way; itself among them."""
     found, waiting = {module}, [module]
     while waiting:
         for name in _imports(waiting.pop()) - found:

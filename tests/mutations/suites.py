@@ -2,11 +2,15 @@
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from hashlib import sha256
 from importlib import import_module
+from pathlib import Path
 from typing import NamedTuple
 
-from tests.mutations.battery import PATIENCE, Check, checks_of, timed
+from tests.mutations.battery import PATIENCE, Check, checks_of
+from tests.mutations.measurement import Measured, digest_of_tests, measured
 from tests.mutations.mutation import Mutant, Mutants, Mutation, read_imports
+from tests.mutations.systematic import Spot
 from tests.mutations.trials import Trial
 
 
@@ -16,30 +20,32 @@ class Battery:
     def __init__(self, modules: Sequence[str], contract: Sequence[str] = ()) -> None:
         """`contract`: protocols, such as "spo sound", whose cases of the contract suite belong to it."""
         self._modules, self._contract = modules, contract
-
-    @cached_property
-    def timed(self) -> list[tuple[float, Check]]:
-        """The checks and how long each takes on the code as it is, where all of them must pass."""
-        return timed(self.unordered())
-
-    @property
-    def checks(self) -> list[Check]:
-        """The quickest first."""
-        return [check for _, check in self.timed]
+        self._measured: dict[tuple[str, ...], list[Measured]] = {}
 
     def unordered(self) -> list[Check]:
         """As they stand in their files, without a look at how long they take."""
+        return list(self._checks)
+
+    def measured(self, code: Sequence[str], file: Path | None = None) -> list[Measured]:
+        """The quickest first, with what they run of this code, where all of them must pass; kept in the file."""
+        asked = tuple(code)
+        if asked not in self._measured:
+            self._measured[asked] = measured(self._checks, code, file)
+        return self._measured[asked]
+
+    @cached_property
+    def digest(self) -> str:
+        """Of the text of the tests, and of all that they import."""
+        return sha256("".join(digest_of_tests(f"tests.{module}") for module in self._modules).encode()).hexdigest()
+
+    @cached_property
+    def _checks(self) -> list[Check]:
         checks = checks_of([f"tests.{module}" for module in self._modules])
         return [*checks, *filter(self._is_of_contract, checks_of(["tests.protocols.contract.test_contract"]))]
 
     def _is_of_contract(self, check: Check) -> bool:
         found = check.parameters()
         return f"{found['protocol']} {found['rules'].value}" in self._contract
-
-    @property
-    def seconds(self) -> float:
-        """How long all of them may take."""
-        return 5 + PATIENCE * sum(seconds for seconds, _ in self.timed)
 
 
 class Suite(NamedTuple):
@@ -57,11 +63,19 @@ class Suite(NamedTuple):
         mutants: Mutants = import_module(f"tests.mutations.semantic.{self.mutants_of}").MUTANTS
         return mutants.found
 
-    def trials(self, mutations: Sequence[Mutation]) -> Iterator[Trial]:
-        """Each held against the battery."""
-        checks, seconds = self.battery.checks, self.battery.seconds
-        read_imports()
-        return (Trial(self.name, mutation, checks, seconds) for mutation in mutations)
+    def trials(self, mutations: Sequence[Mutation], file: Path | None = None) -> Iterator[Trial]:
+        """Each held against the tests that can notice it, the quickest first. The file keeps what tests run."""
+        if mutations:
+            known = self.battery.measured(self.code, file)
+            read_imports()
+            for mutation in mutations:
+                yield self._trial(mutation, known)
+
+    def _trial(self, mutation: Mutation, known: Sequence[Measured]) -> Trial:
+        if isinstance(mutation, Spot):
+            known = [it for it in known if it.runs(mutation.module, mutation.lines)]
+        seconds = 60 + PATIENCE * sum(it.seconds for it in known)
+        return Trial(self.name, mutation, [it.check for it in known], seconds)
 
 
 def _protocols(*names: str) -> list[str]:
@@ -358,13 +372,14 @@ SUITES = (
         "log",
         [
             *(f"log.{name}" for name in ("format", "segments", "recovery", "manifest", "published_end", "snapshots")),
-            *("log.whole_files", "log.damage", "log.truncation"),
+            *("log.disk", "log.whole_files", "log.damage", "log.truncation"),
             *(f"log.{name}" for name in ("files", "retention", "writer", "reader", "check", "arrow", "agreement")),
         ],
         Battery(
             [
                 *(f"log.test_{name}" for name in ("format", "recovery", "retention", "reader", "agreement")),
                 *("log.test_writer", "log.test_histories", "log.test_damage", "log.test_truncation"),
+                *("log.test_order_of_changes", "log.test_log_bounds", "log.test_log_calls"),
             ]
         ),
     ),
@@ -372,7 +387,7 @@ SUITES = (
         "restart",
         "restart",
         [f"protocols.restart.{name}" for name in ("assessment", "standing", "machine", "node_log")],
-        Battery(["protocols.test_restart_machine", "live.durable.test_assessment"]),
+        Battery(["protocols.test_restart_machine", "protocols.test_restart_plans", "live.durable.test_assessment"]),
     ),
     Suite(
         "replicated",

@@ -39,11 +39,17 @@ class Spot(NamedTuple):
     start: int
     stop: int
     new: str
+    lines: range
+    """Of the statement that it changes, without those inside: what runs none of them cannot notice it."""
 
     def text(self) -> str:
         """The whole module with the change."""
         text = source_of(self.module)
         return text[: self.start] + self.new + text[self.stop :]
+
+    def unchanged(self) -> "Spot":
+        """The module is loaded in the same way, and nothing is changed: what fails then, says nothing of the change."""
+        return self._replace(new=source_of(self.module)[self.start : self.stop])
 
     def applied(self) -> AbstractContextManager[None]:
         """Within, the module is imported with the change."""
@@ -85,6 +91,7 @@ class _Finder(ast.NodeVisitor):
         for line in self._text.splitlines(keepends=True):
             self._lines.append(self._lines[-1] + len(line.encode()))
         self._function: list[str] = []
+        self._statement: ast.stmt | None = None
         self.found: list[Spot] = []
         self.visit(ast.parse(self._text))
 
@@ -102,15 +109,36 @@ class _Finder(ast.NodeVisitor):
             line = self._text[self._text.rfind("\n", 0, start) + 1 :].partition("\n")[0].strip()
             old = " ".join(self._text[start:stop].split())
             name = f"{self._function[-1]}: {line} | {old if old != line else 'all of it'} -> {new}"
-            self.found.append(Spot(name, self._module, start, stop, new))
+            self.found.append(Spot(name, self._module, start, stop, new, self._lines_of(start, stop)))
+
+    def _lines_of(self, start: int, stop: int) -> range:
+        first = self._text.count("\n", 0, start) + 1
+        last = self._text.count("\n", 0, stop) + 1
+        if (statement := self._statement) is not None:
+            inside: list[ast.stmt] = getattr(statement, "body", [])
+            ends = max(statement.lineno, inside[0].lineno - 1) if inside else statement.end_lineno
+            first = min(first, statement.lineno)
+            last = max(last, statement.lineno if isinstance(statement, ast.Match) else ends or 0)
+        return range(first, last + 1)
 
     # --- where we are ---
 
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
+    def visit(self, node: ast.AST) -> None:
+        """Keeps the statement that we are in."""
+        outer = self._statement
+        if isinstance(node, ast.stmt):
+            self._statement = node
+        super().visit(node)
+        self._statement = outer
+
+    def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
         self._function.append(node.name)
         for statement in node.body:
             self.visit(statement)
         self._function.pop()
+
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> None:
+        self.visit_FunctionDef(node)
 
     def visit_Assert(self, node: ast.Assert) -> None:
         """An assertion is no behaviour."""

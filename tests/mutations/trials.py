@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from tests.mutations.battery import Check, Failed, first_failure
 from tests.mutations.mutation import Mutation
+from tests.mutations.systematic import Spot
 
 _MEMORY = 6 << 30  # of addresses: who asks for more has lost its bounds
 _FORK = get_context("fork")
@@ -57,6 +58,27 @@ def outcomes(trials: Iterable[Trial], at_once: int = 0) -> Iterator[Outcome]:
     finally:
         for it in running.values():
             it.process.kill()
+
+
+class Controls:
+    """What noticed a change passes when the same module is loaded in the same way without the change.
+
+    Each check is tried so once for each module.
+    """
+
+    def __init__(self) -> None:
+        self._passed: set[tuple[str, str]] = set()
+
+    def look(self, outcome: Outcome) -> None:
+        """Raises if the check fails without the change, too."""
+        mutation, noticed = outcome.trial.mutation, outcome.noticed
+        if not isinstance(mutation, Spot) or noticed is None or (mutation.module, noticed.check) in self._passed:
+            return
+        checks = [check for check in outcome.trial.checks if str(check) == noticed.check]
+        [control] = outcomes([outcome.trial._replace(mutation=mutation.unchanged(), checks=checks)])
+        if control.noticed is not None:
+            raise RuntimeError(f"{control.noticed.check} fails on {mutation.module} as it is: {control.noticed.why}")
+        self._passed.add((mutation.module, noticed.check))
 
 
 class _Running(NamedTuple):

@@ -1,0 +1,224 @@
+"""How long each check takes, and which lines of our code it runs, on the code as it is.
+
+A mutation is held against the checks that run its lines: what does not run them cannot notice it. Each check is
+measured in processes of its own, forked for it, so that nothing which an earlier one left behind, such as a cached
+result, shortens it or hides a line. What is measured can be kept in a file; it is measured anew when any of our code
+changes, or a test, or what the test imports.
+"""
+
+import json
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
+from functools import cache
+from hashlib import sha256
+from importlib import import_module
+from itertools import groupby
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any, NamedTuple
+
+from tests.mutations.battery import PATIENCE, Check, load_profile
+from tests.mutations.mutation import PLACES, path_of, reached
+
+Lines = Mapping[str, frozenset[int]]
+"""By module, named as in a mutation."""
+_FORK = get_context("fork")
+_IS_OF_A_FUNCTION = 1  # CO_OPTIMIZED, which code of modules and classes has not
+
+
+class Measured(NamedTuple):
+    """What is known of a check."""
+
+    check: Check
+    """With its limit."""
+    seconds: float
+    lines: Lines
+    """Of functions; also those that run when its module is imported."""
+
+    def runs(self, module: str, lines: Collection[int]) -> bool:
+        """Whether it runs one of these lines."""
+        return not self.lines.get(module, frozenset()).isdisjoint(lines)
+
+
+def measured(checks: Iterable[Check], code: Sequence[str], file: Path | None = None) -> list[Measured]:
+    """All checks, the quickest first. A check that fails on the code as it is, is an error."""
+    kept = _Kept(file)
+    found: list[Measured] = []
+    for module, group in groupby(checks, key=lambda check: check.module):
+        here = list(group)
+        digest = _digest(module, code)
+        if (known := kept.of(module, digest, here)) is None:
+            load_profile()
+            at_import = apart(lambda module=module: _lines_at_import(module, code))  # type: ignore[misc]
+            known = [_measure(check, code, at_import) for check in here]
+            kept.add(module, digest, known)
+        found += known
+    return sorted(found, key=lambda it: it.seconds)
+
+
+def _measure(check: Check, code: Sequence[str], at_import: Lines) -> Measured:
+    seconds, on_processor = apart(lambda: _times(check))
+    lines = apart(lambda: _lines(check.run, code))
+    both = {module: lines.get(module, frozenset()) | at_import.get(module, frozenset()) for module in code}
+    return Measured(check._replace(limit=2 + PATIENCE * on_processor), seconds, both)
+
+
+def _times(check: Check) -> tuple[float, float]:
+    began, processor_began = time.perf_counter(), time.process_time()
+    check.run()
+    return time.perf_counter() - began, time.process_time() - processor_began
+
+
+def _lines_at_import(module: str, code: Sequence[str]) -> Lines:
+    """Lines of functions that run while a test module and all that it needs are imported."""
+    for name in [name for name in sys.modules if path_of(name) and not name.startswith("tests.mutations")]:
+        del sys.modules[name]
+    return _lines(lambda: import_module(module), code)
+
+
+def _lines(work: Callable[[], object], code: Sequence[str]) -> Lines:
+    tracer = _Tracer(code)
+    threading.settrace(tracer)
+    sys.settrace(tracer)
+    try:
+        work()
+    finally:
+        sys.settrace(None)
+    return {module: frozenset(lines) for module, lines in tracer.found.items()}
+
+
+class _Tracer:
+    """Notes each line of some modules when it runs for the first time."""
+
+    def __init__(self, code: Sequence[str]) -> None:
+        self.found: dict[str, set[int]] = {module: set() for module in code}
+        self._modules = {str(path_of(f"ordercast.{module}")): module for module in code}
+        self._left: dict[int, tuple[CodeType, set[int]]] = {}  # by identity: to compare code compares its contents
+
+    def __call__(self, frame: FrameType, event: str, argument: Any) -> Any:
+        """A function begins: is there anything in it that did not run yet?"""
+        del event, argument
+        code = frame.f_code
+        known = self._left.get(id(code))
+        if known is None:
+            lines: set[int] = set()
+            if code.co_filename in self._modules and code.co_flags & _IS_OF_A_FUNCTION:
+                lines = {line for _, _, line in code.co_lines() if line is not None}
+            known = self._left[id(code)] = code, lines
+        return self._line if known[1] else None
+
+    def _line(self, frame: FrameType, event: str, argument: Any) -> Any:
+        del argument
+        if event == "line":
+            code = frame.f_code
+            self._left[id(code)][1].discard(frame.f_lineno)
+            self.found[self._modules[code.co_filename]].add(frame.f_lineno)
+        return self._line
+
+
+# --- in a process of its own ---
+
+
+def apart(work: Callable[[], Any]) -> Any:
+    """What this comes to, in a process forked for it; what it raises is raised here."""
+    here, there = _FORK.Pipe(duplex=False)
+    process = _FORK.Process(target=_tell, args=(work, there))
+    process.start()
+    there.close()
+    try:
+        is_well, found = here.recv()
+    finally:
+        process.join()
+        here.close()
+    if not is_well:
+        raise RuntimeError(f"a check does not pass on the code as it is: {found}")
+    return found
+
+
+def _tell(work: Callable[[], Any], pipe: Connection) -> None:
+    sys.stdout = sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115 - until the process ends
+    try:
+        found = True, work()
+    except BaseException as error:
+        found = False, f"{type(error).__name__}: {error}"
+    pipe.send(found)
+    os._exit(0)
+
+
+# --- kept in a file ---
+
+
+class _Kept:
+    """One line of JSON for each test module; a later one replaces an earlier one."""
+
+    def __init__(self, file: Path | None) -> None:
+        self._file = file
+        self._known: dict[str, dict[str, Any]] = {}
+        if file is not None and file.exists():
+            for line in file.read_text().splitlines():
+                with suppress(ValueError):  # the run was ended while it wrote
+                    row = json.loads(line)
+                    self._known[row["digest"]] = row
+
+    def of(self, module: str, digest: str, checks: Sequence[Check]) -> list[Measured] | None:
+        """Its checks, measured on the present code; None if they were not."""
+        row = self._known.get(digest)
+        if row is None or row["module"] != module:
+            return None
+        known = {
+            (test, tuple(values)): (limit, seconds, lines) for test, values, limit, seconds, lines in row["checks"]
+        }
+        found = []
+        for check in checks:
+            if (check.test, check.values) not in known:
+                return None
+            limit, seconds, lines = known[check.test, check.values]
+            by_module = {module: frozenset(numbers) for module, numbers in lines.items()}
+            found.append(Measured(check._replace(limit=limit), seconds, by_module))
+        return found
+
+    def add(self, module: str, digest: str, found: Iterable[Measured]) -> None:
+        """For the next run."""
+        if self._file is not None:
+            checks = [
+                [
+                    it.check.test,
+                    it.check.values,
+                    it.check.limit,
+                    it.seconds,
+                    {k: sorted(v) for k, v in it.lines.items() if v},
+                ]
+                for it in found
+            ]
+            with self._file.open("a") as file:
+                file.write(json.dumps({"module": module, "digest": digest, "checks": checks}) + "\n")
+
+
+def _digest(module: str, code: Sequence[str]) -> str:
+    """Of all our code, and of a test module; and of what is looked at."""
+    return sha256("\0".join([digest_of_code(), digest_of_tests(module), *code]).encode()).hexdigest()
+
+
+def digest_of_tests(module: str) -> str:
+    """Of a test module, and of the tests that it imports."""
+    texts = [_text(name) for name in sorted(reached(module)) if name.startswith("tests.")]
+    return sha256("\0".join(texts).encode()).hexdigest()
+
+
+@cache
+def digest_of_code() -> str:
+    """Of every file of our package."""
+    files = sorted((PLACES["ordercast"] / "ordercast").rglob("*.py"))
+    return sha256(b"\0".join(file.read_bytes() for file in files)).hexdigest()
+
+
+@cache
+def _text(module: str) -> str:
+    path = path_of(module)
+    return "" if path is None else path.read_text()
