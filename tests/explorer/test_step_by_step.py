@@ -66,6 +66,17 @@ def test_the_story_of_one_loss_says_what_froze_and_who_lacked_what() -> None:
     assert delivered == {0: in_order, 1: in_order, 2: in_order}
 
 
+def test_values_of_several_members_show_where_each_ends_and_no_limit_is_not_a_number() -> None:
+    schedule = read_schedule(LOSS)
+    space = StateSpace(schedule.scenario)
+    steps = steps_of(space, outcome_of(space, parse_schedule(space, schedule.schedule)).shown())
+    after = [{change.name: change.after for change in step.changes} for step in steps]
+    assert after[16]["recovery.order"] == "[0, 0], [1, 0], [0, 1]", "g is E1's first, z E2's first, p E1's second"
+    acknowledged = first_states(space)[0]["normal.preacknowledged.acknowledged_below"]
+    assert acknowledged == "[no limit, no limit, no limit], [0, 0, 0], [0, 0, 0]", "E1 waits for itself nowhere"
+    assert not [value for step in after for value in step.values() if value and str(1 << 62) in value]
+
+
 @pytest.mark.parametrize("path", STORIES, ids=lambda path: path.stem)
 def test_notes_are_about_steps_that_there_are(path: Path) -> None:
     schedule = read_schedule(path)

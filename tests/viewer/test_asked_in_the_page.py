@@ -15,7 +15,7 @@ from ordercast.viewer.export import Range, exported
 from ordercast.viewer.glossary import WORDS
 from ordercast.viewer.traces import Traces
 from tests.viewer.browser import Page
-from tests.viewer.pictures import colours_at, page_of, pixel, place, spot
+from tests.viewer.pictures import colour, colours_at, page_of, pixel, place, spot
 from tests.viewer.traces import HOSTILE, many, one_loss, row, write
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
@@ -270,6 +270,28 @@ def test_differences_have_rings_in_the_run_that_has_them(page: Page, tmp_path: P
     page.evaluate("app.first.zoom(0.25)")
     page.settle()
     assert page.evaluate("app.views[1].from === app.views[0].from && app.views[1].to === app.views[0].to")
+
+
+def test_a_run_that_ends_earlier_than_the_one_beside_it_is_seen_to_end(page: Page, tmp_path: Path) -> None:
+    traces = [write(tmp_path / "a", one_loss(), run="a"), write(tmp_path / "b", many(20, 3), run="b")]
+    page.show(page_of(tmp_path, *traces, runs=("a", "b")))
+    page.until(
+        "byId('panel').innerText.includes('differences, in rings') && byId('status').innerText.includes('below')"
+    )
+    page.evaluate("app.first.paint()")
+    x, y = spot(page, 1500, 1)
+    assert colours_at(page, x, y) == set(), "its lanes end, too"
+    assert f"above: {len(one_loss())} events here" in page.text("status")
+    assert "below: 80 events here: 80 drawn one by one" in page.text("status")
+    head, *_ = [line for line in page.text().splitlines() if "E1#1" in line]
+    assert head.startswith("350 ns: E1#1 is delivered only here, at E1, in the lower run")
+    page.evaluate("app.first.show(0, 802)")
+    page.settle()
+    pixels = "app.first.map.getContext('2d').getImageData(Math.round({} * app.first.map.width), 1, 1, 1).data"
+    strip = f"[...{pixels}].slice(0, 3)"
+    chosen = list(colour(page, "chosen"))
+    assert page.evaluate(strip.format(0.3)) == chosen, "where the window is, in the time of both"
+    assert page.evaluate(strip.format(0.8)) != chosen
 
 
 def story(tmp_path: Path, file: str) -> str:

@@ -119,6 +119,13 @@ def test_two_traces_are_shown_beside_each_other(ordercast: Command, tmp_path: Pa
     page = tmp_path / "page.html"
     assert ordercast("view --run b --run a --export", page, one, other).status == 0
     assert [data_of(page)[name] for name in ("first", "beside")] == ["b", "a"]
+    assert ordercast("view --export", page, one, other).status == 0
+    assert [data_of(page)[name] for name in ("first", "beside")] == ["a", "b"], "two traces of one run each: both"
+    assert ordercast("view --export", page, one).status == 0
+    assert "beside" not in data_of(page)
+    third = write(tmp_path / "c", one_loss(), run="c")
+    assert ordercast("view --export", page, one, other, third).status == 0
+    assert "beside" not in data_of(page), "of three nobody knows which two are meant"
 
 
 def served(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:

@@ -7,11 +7,13 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from ordercast.cli.shared.stories import page_of_story
 from ordercast.viewer.traces import Traces
 from tests.viewer.browser import Page
 from tests.viewer.pictures import all_along, along, colour, colours_at, page_of, pixel, place, spot
 from tests.viewer.traces import many, one_loss, row, write
 
+STORY = Path(__file__).parent.parent.parent / "examples" / "stories" / "st-one-loss.toml"
 SVG = "{http://www.w3.org/2000/svg}"
 
 
@@ -271,3 +273,19 @@ def test_two_fingers_zoom_and_one_moves_and_asks_on_a_phone(page: Page, tmp_path
     assert page.evaluate("document.documentElement.scrollWidth") <= 400
     assert page.evaluate("byId('panel').scrollWidth - byId('panel').clientWidth") == 0, "tables move in their frames"
     assert page.taken_errors() == []
+
+
+def test_words_at_the_step_of_a_story_are_strong_or_pale_as_a_whole(page: Page, tmp_path: Path) -> None:
+    file = tmp_path / "story.html"
+    file.write_bytes(page_of_story(STORY))
+    page.show(file.as_uri())
+    page.evaluate("app.goTo(11)")
+    page.settle()
+    svg = ET.fromstring(page.evaluate("app.picture()"))  # noqa: S314 (our own)
+    said = [(each.text, float(each.get("opacity", 1))) for each in svg.iter(f"{SVG}text")]
+    strength = dict(said)
+    assert strength["frozen: it noticed a gap"] == 1, "E3's freeze is what the step is about"
+    assert strength["frozen: told by another"] < 0.5, "the others freeze later"
+    assert sorted(alpha == 1 for text, alpha in said if text == "reply") == [False, False, True], "E3's alone was sent"
+    assert strength["g"] == 1
+    assert strength["g z p"] < 0.5

@@ -18,7 +18,9 @@ def view_command(
     run: Annotated[
         list[str] | None,
         typer.Option(
-            "--run", help="The run to show first; given twice, two runs beside each other. Default: the first."
+            "--run",
+            help="The run to show first; given twice, two runs beside each other. "
+            "Default: the first; of two traces of one run each, both.",
         ),
     ] = None,
     verdict: Annotated[
@@ -60,6 +62,8 @@ def view_command(
     witnesses = read_verdict(verdict) if verdict is not None else []
     for name in chosen:
         traces.run(name)
+    if not chosen and not witnesses and len(folders) == len(traces.runs) == 2:
+        chosen = list(traces.runs)
     if export is not None:
         bounds = Range(round(begin * 1e9), None if end is None else round(end * 1e9), most)
         write_page(export, traces, chosen, bounds, witnesses)

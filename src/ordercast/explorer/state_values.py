@@ -1,6 +1,6 @@
 """What a machine's state holds, as text by variable: for people who go through a schedule step by step."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum
 from typing import Any, ClassVar, Final, get_origin, get_type_hints
 
@@ -10,6 +10,8 @@ from ordercast.model.declared_state import DeclaredState
 from ordercast.model.units import Packet, Unit
 
 _MOST = 160  # characters of a value
+_EMPTY = "empty"
+_NO_LIMIT = 1 << 62  # machines compare numbers with this where nothing bounds them
 _Named = Callable[[Packet | Unit], str]
 
 
@@ -67,17 +69,24 @@ def _text(value: Any, named: _Named) -> str:  # noqa: PLR0911 (one for each kind
         case Mapping():
             return _listed([f"{_text(key, named)}: {_text(each, named)}" for key, each in sorted(value.items())])
         case set() | frozenset():
-            return _listed([_text(each, named) for each in sorted(value)])
+            return _listed([_inner(each, named) for each in sorted(value)])
         case str() | int() | float():
-            return str(value)
+            return "no limit" if isinstance(value, int) and value >= _NO_LIMIT else str(value)
     try:
-        return _listed([_text(each, named) for each in value])
+        return _listed([_inner(each, named) for each in value])
     except TypeError:
         return str(value)
 
 
+def _inner(value: Any, named: _Named) -> str:
+    """Of one of several values: where each is several itself, it shows where one ends."""
+    text = _text(value, named)
+    several = isinstance(value, Iterable) and not isinstance(value, str | bytes | msgspec.Struct | DeclaredState)
+    return f"[{text}]" if several and text != _EMPTY else text
+
+
 def _listed(texts: list[str]) -> str:
-    return ", ".join(texts) if texts else "empty"
+    return ", ".join(texts) or _EMPTY
 
 
 def _shortened(text: str) -> str:

@@ -24,6 +24,7 @@ class App {
     byId("gaps").addEventListener("click", () => this.skipGaps());
     byId("search").addEventListener("submit", (event) => { event.preventDefault(); this.guarded(() => this.search(byId("query").value)); });
     document.addEventListener("keydown", (event) => {
+      if (event.key === "Escape" && event.target === byId("query")) this.first?.canvas.focus();
       if (event.target.matches("input:not([type=checkbox]), select") || event.ctrlKey || event.metaKey) return;
       if (event.key === "/") { event.preventDefault(); byId("query").focus(); }
       if (event.key === "?") this.panel.help();
@@ -139,17 +140,25 @@ class App {
     if (this.story && this.first.run.story) words.set("step", this.story.at + 1);
     try { history.replaceState(null, "", `#${words}`); } catch { /* a page in a mail has no address */ }
   }
-  painted(view) {
-    if (view !== this.first) return;
-    const { single, dense, hidden, estimated, waiting } = view.counted;
-    const parts = [`${clockText(Math.max(0, view.from))} to ${clockText(Math.min(view.limit, view.to))}`, `${estimated ? "about " : ""}${count(single + dense)} events here: ${count(single)} drawn one by one`];
-    if (dense) parts.push(`${count(dense)} not shown one by one but as density: zoom in`);
-    if (hidden) parts.push(`${count(hidden)} hidden by filters`);
-    if (view.run.left_out) parts.push(`${count(view.run.left_out)} events of the run are not in this file`);
+  painted() {
+    const { first } = this, drawn = this.views.filter((each) => each.counted);
+    if (!first?.counted) return;
+    const parts = [`${clockText(Math.max(0, first.from))} to ${clockText(Math.min(first.limit, first.to))}`];
+    for (const each of drawn) parts.push(this.countedText(each, this.views.length > 1 ? (each === first ? "above: " : "below: ") : ""));
+    const waiting = drawn.some((each) => each.counted.waiting);
     if (this.data.unlisted) parts.push(`${count(this.data.unlisted)} runs are not listed`);
     if (this.data.follow) parts.push(this.gone ?? "following");
     if (waiting) parts.push("reading …");
     this.say(parts.join(" · "));
+  }
+  /** How many events of a run are in sight, and how they are shown. */
+  countedText(view, where) {
+    const { single, dense, hidden, estimated } = view.counted;
+    const parts = [`${where}${estimated ? "about " : ""}${count(single + dense)} events here: ${count(single)} drawn one by one`];
+    if (dense) parts.push(`${count(dense)} not shown one by one but as density: zoom in`);
+    if (hidden) parts.push(`${count(hidden)} hidden by filters`);
+    if (view.run.left_out) parts.push(`${count(view.run.left_out)} events of the run are not in this file`);
+    return parts.join(" · ");
   }
   say(text, wrong = false) {
     const status = byId("status");

@@ -291,7 +291,7 @@ class Panel {
   }
   help() {
     const keys = [["wheel, pinch, + −", "zoom"], ["drag, arrow keys", "move"], ["0", "the whole run"], ["[ ]", "event before, event behind"], ["Enter", "ask for the message of the event"],
-      ["/", "search"], ["Escape", "back to the run"], ["x", "leave out times in which nothing happens"], ["n p", "in a story: the next step, the step before"], ["click", "ask; in a dense part: zoom in"]];
+      ["/", "search"], ["Escape", "from the search to the picture; back to the run"], ["x", "leave out times in which nothing happens"], ["n p", "in a story: the next step, the step before"], ["click", "ask; in a dense part: zoom in"]];
     const signs = [["▼", "send"], ["■", "delivered to the application"], ["♦", "received, on the lane; below it, from top to bottom: accepted, pre-acknowledged, acknowledged"],
       ["✗", "lost: the broken arrow ends before the lane"], ["orange span", "the member is frozen to agree on an order, or a view, anew"], ["ring", "two runs: the other run has not got this, or elsewhere"], ["upright gold line", "a run of priorities ends here"], ["⋯", "nothing happens so long; it is left out"], ["dark lane", "not a member yet, or no longer"],
       ["columns", "many events: their height is the logarithm of how many, their colours are the kinds"]];

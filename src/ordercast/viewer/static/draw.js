@@ -4,6 +4,7 @@
 const AXIS = 22; // pixels of the time axis
 const LEAST_LANE = 26;
 const STEP_ROWS = 24; // rows of a lane in the picture of a density
+const PALE = 0.28; // of what comes after the step of a story
 const SATURATED = 16; // a bin with 2**16 events is drawn full
 
 class Painter {
@@ -27,6 +28,7 @@ class Painter {
     context.save();
     context.beginPath(); context.rect(at.gutter, AXIS, at.width - at.gutter, at.height - AXIS); context.clip();
     this.paintLanes();
+    this.paintGaps();
     const counted = { single: 0, dense: 0, hidden: 0, estimated: false, missing: 0, labels: [] };
     this.near = this.areNear(entries);
     for (const entry of entries) {
@@ -36,9 +38,10 @@ class Painter {
       else if (entry.tile.time) this.paintEvents(entry.tile, from, to, counted);
       else this.paintDensity(entry.tile, from, to, counted);
     }
-    this.paintLabels(counted.labels);
-    this.paintViews();
     this.paintNow();
+    this.written = new Map(); // where there are words, by member: none over another
+    this.paintViews();
+    this.paintLabels(counted.labels);
     context.restore();
     this.paintAxis();
     this.paintNames();
@@ -80,6 +83,10 @@ class Painter {
       const left = Math.max(at.gutter, this.x(span.from)), right = span.to === Infinity ? at.width : Math.min(at.width, this.x(span.to));
       g.fillRect(left, AXIS + this.place.get(span.node) * this.lane - at.scroll + 1, Math.max(1, right - left), this.lane - 2);
     }
+    // Behind the end of the run there is nothing, also where another one beside it is longer.
+    const end = this.x(Math.max(this.run.duration, this.run.step ? this.run.duration + this.run.step / 2 : 0)) + 6;
+    g.fillStyle = c.back;
+    if (end < at.width) g.fillRect(Math.max(at.gutter, end), AXIS, at.width, at.height);
   }
   paintViews() {
     const { context: g, at, colours: c, spans } = this;
@@ -88,33 +95,43 @@ class Painter {
     for (const span of spans.stopped) {
       if (span.to < at.from || span.from > at.to || !this.place.has(span.node)) continue;
       const left = Math.max(at.gutter, this.x(span.from)), right = span.to === Infinity ? at.width : this.x(span.to);
+      this.paleBehind(span.from);
       const text = span.kind === "block" ? "blocked" : `frozen${span.why ? `: ${SHORT_WHY[span.why] ?? span.why}` : ""}`;
-      if (right - left < g.measureText(text).width + 6) continue;
+      const wide = g.measureText(text).width, y = AXIS + this.place.get(span.node) * this.lane - at.scroll + 2;
+      if (right - left < wide + 6) continue;
       g.fillStyle = c.recovery;
-      g.fillText(text, left + 3, AXIS + this.place.get(span.node) * this.lane - at.scroll + 2);
+      g.fillText(text, left + 3, y);
+      this.isFree(span.node, left + 3 + wide / 2, wide / 2, y + 6);
     }
     for (const view of spans.views) {
       if (view.time < at.from || view.time > at.to || !this.place.has(view.node)) continue;
+      this.paleBehind(view.time);
       const x = this.x(view.time), top = AXIS + this.place.get(view.node) * this.lane - at.scroll;
       g.fillStyle = c.deliver; g.fillRect(x - 1, top + 1, 2, this.lane - 2);
       if (x > (free.get(view.node) ?? -1)) {
         const text = view.seq === null ? "view" : `view ${view.seq}`;
+        const wide = g.measureText(text).width;
         g.fillText(text, x + 4, top + 14);
-        free.set(view.node, x + 10 + g.measureText(text).width);
+        this.isFree(view.node, x + 4 + wide / 2, wide / 2, top + 20);
+        free.set(view.node, x + 10 + wide);
       }
     }
     for (const [node, lane] of spans.lanes.entries()) {
       if (lane.to < at.from || lane.to > at.to || !this.place.has(node)) continue;
+      this.paleBehind(lane.to);
       const x = this.x(lane.to), y = this.y(node);
       g.fillStyle = c.lose; g.fillRect(x - 1.5, y - 9, 3, 18); g.fillText(lane.how, x + 5, y - 6);
     }
+    g.globalAlpha = 1;
   }
+  /** Words are pale as a whole, if what they are about is behind the step of a story. */
+  paleBehind(time) { const now = this.chosen?.now; this.context.globalAlpha = now !== null && now !== undefined && time > now ? PALE : 1; }
   /** In a story: a line at the step, and what is behind it pale. */
   paintNow() {
     const { context: g, at, colours: c } = this, now = this.chosen?.now;
     if (now === null || now === undefined) return;
-    const x = this.x(now), edge = this.run.step ? this.x(now + this.run.step / 2) : x + 1;
-    g.globalAlpha = 0.72; g.fillStyle = c.back; g.fillRect(edge, AXIS, Math.max(0, at.width - edge), at.height); g.globalAlpha = 1;
+    const x = this.x(now), edge = this.run.step ? this.x(now + this.run.step / 2) : x + 9; // what happens at the step is not cut
+    g.globalAlpha = 1 - PALE; g.fillStyle = c.back; g.fillRect(edge, AXIS, Math.max(0, at.width - edge), at.height); g.globalAlpha = 1;
     g.fillStyle = c.chosen; g.fillRect(Math.round(x) - 1, AXIS, 2, at.height); // on whole pixels, so that it is sharp
   }
   paintAxis() {
@@ -133,18 +150,25 @@ class Painter {
         g.fillText(text, x + 3, AXIS / 2);
       }
     }
-    this.paintGaps();
+    this.paintGapLabels();
     g.fillStyle = c.edge; g.fillRect(0, AXIS - 1, at.width, 1);
   }
-  /** Where time is left out: a broken band. */
+  /** Where time is left out, and is in sight. */
+  *gaps() {
+    const { at } = this;
+    for (const [begin, end] of at.clock.gaps) if (end >= at.from && begin <= at.to) yield [begin, end, Math.max(at.gutter, this.x(begin)), Math.min(at.width, this.x(end))];
+  }
   paintGaps() {
+    const { context: g, at, colours: c } = this;
+    g.fillStyle = c.absent;
+    for (const [, , left, right] of this.gaps()) g.fillRect(left, AXIS, right - left, at.height);
+  }
+  paintGapLabels() {
     const { context: g, at, colours: c } = this;
     let free = -Infinity;
     g.textAlign = "center";
-    for (const [begin, end] of at.clock.gaps) {
-      if (end < at.from || begin > at.to) continue;
-      const left = Math.max(at.gutter, this.x(begin)), right = Math.min(at.width, this.x(end)), text = `⋯ ${clockText(end - begin)}`;
-      g.fillStyle = c.absent; g.fillRect(left, AXIS, right - left, at.height);
+    for (const [begin, end, left, right] of this.gaps()) {
+      const text = `⋯ ${clockText(end - begin)}`;
       const half = g.measureText(text).width / 2 + 3, middle = Math.min(Math.max((left + right) / 2, at.gutter + half), at.width - half);
       if (middle - half < free) continue;
       free = middle + half;
@@ -302,23 +326,30 @@ class Painter {
     const text = own ? detailOf(tile, row) ?? "" : messageName(run, tile.source[row], tile.seq[row]) + priority;
     const place = kind === codes.deliver ? y + big * 2.2 : y - big * (own ? 2 : 3.2), last = labels[labels.length - 1];
     if (last && last.x === x && last.node === node && last.kind === kind) last.text += ` ${text}`;
-    else labels.push({ x, y: place, text, colour: kind === codes.send ? c.send : kind === codes.deliver ? c.deliver : c.dim, node, kind });
+    else labels.push({ time: tile.time[row], x, y: place, text, colour: kind === codes.send ? c.send : kind === codes.deliver ? c.deliver : c.dim, node, kind });
   }
   /** None over another: those of messages first, then those of units of the protocol itself. */
   paintLabels(labels) {
-    const { context: g, codes } = this, { width, gutter } = this.at, placed = new Map();
+    const { context: g, codes } = this, { width, gutter } = this.at;
     g.font = "11px system-ui, sans-serif"; g.textAlign = "center"; g.textBaseline = "middle";
     for (const own of [false, true]) {
-      for (const { x, y, text, colour, node, kind } of labels) {
+      for (const { time, x, y, text, colour, node, kind } of labels) {
         if ((kind === codes.transmit) !== own) continue;
         const half = g.measureText(text).width / 2 + 3, middle = Math.min(Math.max(x, gutter + half), width - half); // one at the edge is not cut off
-        if (!placed.has(node)) placed.set(node, []);
-        const others = placed.get(node);
-        if (others.some((other) => Math.abs(other.y - y) < 11 && Math.abs(other.middle - middle) < half + other.half)) continue;
-        others.push({ y, middle, half });
+        if (!this.isFree(node, middle, half, y)) continue;
+        this.paleBehind(time);
         g.fillStyle = colour; g.fillText(text, middle, y);
       }
     }
+    g.globalAlpha = 1;
+  }
+  /** Whether words of a member's lane stand over no others; if so, their place is taken from here on. */
+  isFree(node, middle, half, y) {
+    if (!this.written.has(node)) this.written.set(node, []);
+    const others = this.written.get(node);
+    const free = !others.some((other) => Math.abs(other.y - y) < 11 && Math.abs(other.middle - middle) < half + other.half);
+    if (free) others.push({ y, middle, half });
+    return free;
   }
   /** Arrows: data, copies, units without messages; losses are broken. */
   paintFlights(tile, from, to) {

@@ -32,7 +32,7 @@ class SvgContext {
   fillText(text, x, y) {
     const anchor = { left: "start", right: "end", center: "middle" }[this.textAlign];
     const down = this.textBaseline === "middle" ? 4 : this.textBaseline === "top" ? 10 : 0;
-    this.parts.push(`<text x="${n(x)}" y="${n(y + down)}" fill="${this.fillStyle}" font-family="sans-serif" font-size="${parseInt(this.font, 10)}" text-anchor="${anchor}">${escaped(text)}</text>`);
+    this.parts.push(`<text x="${n(x)}" y="${n(y + down)}" fill="${this.fillStyle}" font-family="sans-serif" font-size="${parseInt(this.font, 10)}" text-anchor="${anchor}"${this.alpha()}>${escaped(text)}</text>`);
   }
   drawImage(canvas, sx, sy, sw, sh, x, y, width, height) {
     const part = document.createElement("canvas");

@@ -120,7 +120,7 @@ class View {
     this.paintMap();
     this.frames.push(performance.now() - begun);
     if (this.frames.length > 600) this.frames.shift();
-    this.heard.painted(this);
+    this.heard.painted();
   }
   /** The whole run in a strip, with the window in it. */
   paintMap() {
@@ -128,7 +128,7 @@ class View {
     g.setTransform(ratio, 0, 0, ratio, 0, 0);
     g.fillStyle = c.lane; g.fillRect(0, 0, this.width, 26);
     const tile = this.tiles.get(this.tiles.top, 0);
-    const size = this.run.duration || 1, place = (time) => this.gutter + (this.width - this.gutter) * time / size;
+    const size = this.limit || 1, place = (time) => this.gutter + (this.width - this.gutter) * time / size;
     if (tile) {
       const bins = tile.time ? 256 : tile.bins, span = tile.time ? size : tile.end - tile.begin;
       const sums = new Float64Array(bins), losses = new Float64Array(bins);
@@ -199,7 +199,7 @@ class View {
     canvas.addEventListener("dblclick", (event) => this.zoom(0.25, share(event)));
     canvas.addEventListener("keydown", (event) => this.key(event));
     const jump = (event) => {
-      if (event.buttons) this.centre((event.offsetX - this.gutter) / (this.width - this.gutter) * this.run.duration);
+      if (event.buttons) this.centre((event.offsetX - this.gutter) / (this.width - this.gutter) * this.limit);
     };
     this.map.addEventListener("pointerdown", (event) => { this.map.setPointerCapture(event.pointerId); jump(event); });
     this.map.addEventListener("pointermove", jump);
