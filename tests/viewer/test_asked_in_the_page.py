@@ -324,6 +324,74 @@ def test_a_story_says_until_when_something_was_lacked_and_jumps_to_what_is_expla
     assert page.taken_errors() == []
 
 
+def test_orders_of_those_who_deliver_different_messages_need_not_contradict(page: Page, tmp_path: Path) -> None:
+    """Two destinations of three for each message. At first one order has all three orders in it; then none has."""
+
+    def told(third: tuple[int, int]) -> str:
+        orders = {0: (0, 1), 1: (1, 2), 2: third}
+        to = {0: (0, 2), 1: (0, 1), 2: (1, 2)}
+        rows = [row(seq, 0, 10 + seq, "send", seq, 0, destinations=to[seq]) for seq in range(3)]
+        rows += [row(0, 1, 20, "lose", 0, 0, detail="loss"), row(0, 1, 30, "receive", 0, 0)]
+        rows += [row(0, 9, 500, "discard", 0, 0, detail="duplicate")]  # the story goes on to the last that names it
+        for node, order in orders.items():
+            rows += [row(node, 2, 100 + node, "accept", source, 0) for source in order]
+            rows += [row(node, 3, 200 + node, "stop", detail="gap"), row(node, 4, 300 + node, "resume")]
+            rows += [row(node, 5, 400 + 10 * place + node, "deliver", source, 0) for place, source in enumerate(order)]
+        name = "".join(map(str, third))
+        page.show(page_of(tmp_path, write(tmp_path / name, sorted(rows, key=lambda each: each[2]))))
+        page.evaluate("app.guarded(() => app.tell(() => storyOfLoss(app.first, 0, 0)))")
+        page.until("Boolean(app.story)")
+        page.evaluate("app.goTo(app.story.steps.length - 1)")
+        return page.text()
+
+    said = told((0, 2))
+    assert "Why the order came out as it did" in said
+    assert "E2#0 before E3#0: E2 had them in this order" in said, "pairs of all members, not of one alone"
+    said = told((2, 0))
+    assert "The orders of delivery contradict each other" in said
+    for pair, node in (("E1#0 before E2#0", "E1"), ("E2#0 before E3#0", "E2"), ("E3#0 before E1#0", "E3")):
+        assert f"{pair}: so delivered by {node}" in said
+    assert page.taken_errors() == []
+
+
+def test_the_step_that_breaks_a_promise_has_no_state(page: Page, tmp_path: Path) -> None:
+    page.show(story(tmp_path, "counterexamples/st-cycle.toml"))
+    page.press("To the end")
+    said = page.text()
+    assert "The step that breaks a promise has no state behind it" in said
+    assert "No machine's state changes" not in said
+    for pair in ("g before y: so delivered by E1", "y before z: so delivered by E2", "z before g: so delivered by E3"):
+        assert pair in said
+
+
+def test_who_comes_later_was_no_destination_and_who_has_a_log_has_it_on_disk(page: Page, tmp_path: Path) -> None:
+    rows = [
+        *(row(node, 0, 0, "view", None, 0, destinations=(0, 1)) for node in (0, 1)),
+        row(0, 1, 100, "send", 0, 0, destinations=(0, 1, 2, 3), size=8),
+        *(row(node, 2, 150 + 10 * node, kind, 0, 0) for node in (0, 1) for kind in ("receive", "accept")),
+        *(row(node, 3, 200 + 10 * node, "deliver", 0, 0) for node in (0, 1)),
+        row(1, 4, 250, "durable", 0, 0),
+        row(1, 5, 300, "crash"),
+        row(2, 0, 400, "restart", 1, 1),
+        row(2, 1, 400, "durable", 0, 0),
+        *(row(node, 6, 500, "view", None, 1, destinations=(0, 2)) for node in (0, 2)),
+        row(3, 0, 600, "timeout"),
+    ]
+    file = page_of(tmp_path, write(tmp_path / "t", sorted(rows, key=lambda each: each[2]), nodes=4, protocol="to"))
+    page.show(file)
+    page.evaluate("app.guarded(() => app.search('E1#0'))")
+    page.until("byId('panel').innerText.includes('Message E1#0')")
+    said = page.text()
+    assert re.search(r"member\s+received\s+accepted\s+pre-ack\s+ack\s+delivered\s+on disk\s+place", said)
+    assert re.search(r"E2\s+60 ns\s+60 ns\s+–\s+–\s+110 ns\s+150 ns\s", said)
+    assert re.search(r"E3\s+–\s+–\s+–\s+–\s+–\s+300 ns\s", said), (
+        "its log has it; the row of its start names no message"
+    )
+    assert not re.search(r"E4\s+–", said)
+    assert "E3 never" not in said
+    assert "E4 never" not in said
+
+
 def test_nobody_has_what_was_for_others_or_was_discarded(page: Page, tmp_path: Path) -> None:
     page.show(story(tmp_path, "counterexamples/st-s1.toml"))
     page.evaluate("app.goTo(20)")

@@ -92,6 +92,27 @@ def test_the_lane_of_a_member_that_was_killed_ends_with_the_view_without_it(page
     assert (round(x), round(y)) == (round(spot(page, 60_000, 2)[0]) + 5, round(spot(page, 0, 2)[1]) + 4)
 
 
+def test_a_process_that_starts_again_is_told_and_who_never_comes_in_is_never_a_member(
+    page: Page, tmp_path: Path
+) -> None:
+    rows = [
+        *(row(node, 0, 0, "view", None, 0, destinations=(0, 1)) for node in (0, 1)),
+        row(1, 5, 20_000, "crash"),
+        row(2, 0, 40_000, "restart", 1, 7),
+        *(row(node, 6, 60_000, "view", None, 1, destinations=(0, 2)) for node in (0, 2)),
+        row(3, 0, 70_000, "timeout"),
+        row(0, 7, 100_000, "timeout"),
+    ]
+    page.show(page_of(tmp_path, write(tmp_path / "t", rows, nodes=4)))
+    here = {(time, node): pixel(page, time, node, down=30) for time in (50_000, 90_000) for node in range(4)}
+    assert here[50_000, 0] == here[90_000, 0]
+    assert here[50_000, 2] != here[90_000, 2] == here[90_000, 0], "a member from view 1 on"
+    assert here[50_000, 3] == here[90_000, 3] == here[90_000, 1], "E4 never comes into a view"
+    [(x, y)] = [(x, y) for text, x, y in texts(page) if text == "E2 starts again, 7 in its log"]
+    assert round(x) == round(spot(page, 40_000, 2)[0]) + 4
+    assert abs(y - spot(page, 0, 2)[1]) < page.evaluate("app.first.painter.lane") / 2
+
+
 def test_records_of_members_have_arrows_by_message_since_each_numbers_for_itself(page: Page, tmp_path: Path) -> None:
     """Number 7 is a message of the one that the other received as 8, and of the other one a message of its own."""
     config = json.dumps({"live": {"members": ["ann", "bob"], "one_clock": True}})

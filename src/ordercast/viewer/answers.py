@@ -38,6 +38,7 @@ def summary_answer(run: ViewedRun) -> dict[str, Any]:
             "time": int(marks.time[at]) - origin,
             "node": int(marks.node[at]),
             "kind": KINDS[marks.kind[at]],
+            "source": int(marks.source[at]) if marks.source[at] >= 0 else None,
             "seq": int(marks.seq[at]) if marks.seq[at] >= 0 else None,
             "detail": text(int(marks.detail[at])),
             "members": text(int(marks.destinations[at])),

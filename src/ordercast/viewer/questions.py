@@ -37,10 +37,12 @@ MOST_CURVES = 64
 LEVELS = (EventKind.ACCEPT, EventKind.PREACK, EventKind.ACK, EventKind.DELIVER)
 RARE = (
     *(EventKind.STOP, EventKind.RESUME, EventKind.VIEW, EventKind.LEAVE, EventKind.EXCLUDE, EventKind.BLOCK),
-    *(EventKind.UNBLOCK, EventKind.STATE, EventKind.CRASH, EventKind.ABORT),
+    *(EventKind.UNBLOCK, EventKind.STATE, EventKind.CRASH, EventKind.ABORT, EventKind.RESTART),
 )
 _HELD = (EventKind.ACCEPT, EventKind.DELIVER)
-_NOT_OF_A_MESSAGE = tuple(CODES[kind.value] for kind in (EventKind.VIEW, EventKind.STATE, EventKind.EXCLUDE))
+_NOT_OF_A_MESSAGE = tuple(
+    CODES[kind.value] for kind in (EventKind.VIEW, EventKind.STATE, EventKind.EXCLUDE, EventKind.RESTART)
+)
 _EDGES = np.array([0, *(round(10 ** (power / 4)) for power in range(8, 49))], dtype=np.int64)
 """Edges of the histogram in nanoseconds: four bins for each power of ten, from 100 ns to 1000 s."""
 

@@ -180,7 +180,7 @@ class App {
     }
     const kind = view.run.kinds[cursor.kind];
     this.panel.busy = true;
-    if (cursor.source >= 0 && cursor.seq >= 0 && kind !== "state" && kind !== "view") this.guarded(() => this.ask(view, cursor.source, cursor.seq));
+    if (cursor.source >= 0 && cursor.seq >= 0 && !NOT_OF_A_MESSAGE.has(kind)) this.guarded(() => this.ask(view, cursor.source, cursor.seq));
     else { this.mark([], []); this.panel.event(view, cursor); }
   }
   mark(messages, nodes, now = null) {

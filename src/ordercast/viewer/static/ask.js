@@ -39,7 +39,7 @@ function fatesOf(run, table) {
     else if (kind === "lose") member.losses.push({ time, detail });
     else if (kind === "discard") member.discards.push({ time, detail });
     else if (kind === "renumber") { member.renumbered.push({ time, detail }); sent.destinations = destinationsOf(table, row) ?? sent.destinations; }
-    else if (["accept", "preack", "ack", "deliver"].includes(kind)) member[kind] ??= { time, detail };
+    else if (["accept", "preack", "ack", "deliver", "durable"].includes(kind)) member[kind] ??= { time, detail };
   }
   return { sent, members };
 }
@@ -64,10 +64,18 @@ function howText(how) {
   return found[1] === "0" ? ": it lacked nothing" : `: it asked for what it lacked (${found[1]}), and put ${found[2]} into their places in the order`;
 }
 
+/** Who was to have a message: nobody who came into the group only later, and never heard of it. */
+function destinationsThen(spans, { sent, members }) {
+  const heard = (member) => member.receives.length || member.losses.length || member.accept || member.deliver;
+  const there = (node) => sent.time === null || !spans.lanes[node] || spans.lanes[node].from <= sent.time;
+  if (sent.destinations) return sent.destinations.filter((node) => !members[node] || heard(members[node]) || there(node));
+  return members.filter((member) => member.accept || member.deliver).map((member) => member.node);
+}
+
 /** Sentences about what a message waited for, longest first; `levels`: those that this run has. */
 function waitsOf(run, spans, source, levels, fates) {
   const { sent, members } = fates, found = [];
-  const destinations = sent.destinations ?? members.filter((member) => member.accept || member.deliver).map((member) => member.node);
+  const destinations = destinationsThen(spans, fates);
   const names = (nodes) => nodes.map((node) => run.names[node]).join(", ");
   const lost = (member) => {
     const causes = member.losses.map((loss) => loss.detail).filter((detail) => detail && detail !== "lost");
@@ -215,22 +223,24 @@ class Panel {
     return [facts,
       made("p", {}, made("button", { class: "link", text: "tell its story", click: () => this.app.guarded(() => this.app.tell(() => storyOfLoss(view, source, seq))) })),
       made("p", {}, made("button", { class: "link", text: "show all of it", click: () => view.show(first - 0.15 * (latest - first) - 500, latest + 0.15 * (latest - first) + 500) })),
-      made("h3", { text: "When each member knew what, after the send" }), this.fates(run, fates, order, first),
+      made("h3", { text: "When each member knew what, after the send" }), this.fates(view, fates, order, first),
       made("h3", { text: "What it waited for" }), waits.length ? made("ul", {}, ...waits.map((text) => made("li", { text }))) : made("p", { text: "Nothing: each step followed at once." })];
   }
-  fates(run, { sent, members }, order, first) {
-    const head = made("tr", {}, ...["member", "received", "accepted", "pre-ack", "ack", "delivered", "place"].map((text) => made("th", { text })));
+  fates(view, { sent, members }, order, first) {
+    const { run } = view, destinations = destinationsThen(view.painter.spans, { sent, members });
+    const onDisk = members.some((member) => member.durable);
+    const head = made("tr", {}, ...["member", "received", "accepted", "pre-ack", "ack", "delivered", ...(onDisk ? ["on disk"] : []), "place"].map((text) => made("th", { text })));
     const rows = [], latest = {};
-    for (const level of ["accept", "preack", "ack", "deliver"]) latest[level] = Math.max(...members.map((member) => member[level]?.time ?? -1));
+    for (const level of ["accept", "preack", "ack", "deliver", "durable"]) latest[level] = Math.max(...members.map((member) => member[level]?.time ?? -1));
     for (const member of members) {
-      const seen = member.receives.length || member.losses.length || member.accept || member.preack || member.ack || member.deliver || member.transmits.length;
-      if (!seen && !(sent.destinations ?? []).includes(member.node)) continue;
+      const seen = member.receives.length || member.losses.length || member.accept || member.preack || member.ack || member.deliver || member.durable || member.transmits.length;
+      if (!seen && !destinations.includes(member.node)) continue;
       const cell = (level) => made("td", { text: member[level] ? shortTime(member[level].time - first) : "–", ...(member[level]?.time === latest[level] ? { class: "late", title: "the last" } : {}) });
       const got = member.receives[0] ? shortTime(member.receives[0].time - first) : member.losses.length ? "lost" : "–";
       const lost = member.losses.length ? { class: "lost", title: member.losses.map((loss) => `lost at ${clockText(loss.time - first)}: ${loss.detail ?? ""}`).join("; ") } : {};
       const mark = member.losses.length && member.receives.length ? `✗ ${got}` : got;
       const place = order.orders?.[member.node]?.place;
-      rows.push(made("tr", {}, made("td", { text: run.names[member.node] }), made("td", { text: mark, ...lost }), cell("accept"), cell("preack"), cell("ack"), cell("deliver"),
+      rows.push(made("tr", {}, made("td", { text: run.names[member.node] }), made("td", { text: mark, ...lost }), cell("accept"), cell("preack"), cell("ack"), cell("deliver"), ...(onDisk ? [cell("durable")] : []),
         made("td", { text: place === null || place === undefined ? "–" : count(place) })));
     }
     return tableOf(head, rows);
@@ -293,7 +303,7 @@ class Panel {
     const keys = [["wheel, pinch, + −", "zoom"], ["drag, arrow keys", "move"], ["0", "the whole run"], ["[ ]", "event before, event behind"], ["Enter", "ask for the message of the event"],
       ["/", "search"], ["Escape", "from the search to the picture; back to the run"], ["x", "leave out times in which nothing happens"], ["n p", "in a story: the next step, the step before"], ["click", "ask; in a dense part: zoom in"]];
     const signs = [["▼", "send"], ["■", "delivered to the application"], ["♦", "received, on the lane; below it, from top to bottom: accepted, pre-acknowledged, acknowledged"],
-      ["✗", "lost: the broken arrow ends before the lane"], ["orange span", "the member is frozen to agree on an order, or a view, anew"], ["ring", "two runs: the other run has not got this, or elsewhere"], ["upright gold line", "a run of priorities ends here"], ["⋯", "nothing happens so long; it is left out"], ["dark lane", "not a member yet, or no longer"],
+      ["✗", "lost: the broken arrow ends before the lane"], ["orange span", "the member is frozen to agree on an order, or a view, anew"], ["ring", "two runs: the other run has not got this, or elsewhere"], ["upright gold line", "a run of priorities ends here"], ["⋯", "nothing happens so long; it is left out"], ["dark lane", "not a member yet, or no longer"], ["E2 starts again", "the process that was E2 runs again, as another member, with the log of its disk"],
       ["columns", "many events: their height is the logarithm of how many, their colours are the kinds"]];
     const find = [["E2#14", "that message"], ["E2#14 ack", "where it is acknowledged next"], ["lose E3", "the next loss at E3"], ["from E3 deliver", "the next delivery of a message of E3"], ["1.5ms", "that time"], ["\"abc", "the messages of a schedule whose payload begins so; a trace has no payloads"]];
     const list = (pairs) => made("dl", {}, ...pairs.flatMap(([one, two]) => [made("dt", { text: one }), made("dd", { text: two })]));

@@ -107,7 +107,7 @@ class FileSource {
   }
   async message(key, source, seq) {
     const { table, run } = this.part(key);
-    const foreign = new Set(["view", "state", "exclude"].map((kind) => run.kinds.indexOf(kind)));
+    const foreign = new Set([...NOT_OF_A_MESSAGE].map((kind) => run.kinds.indexOf(kind)));
     const rows = [];
     for (let row = 0; row < table.rows; row++) {
       if (table.seq[row] === seq && table.source[row] === source && !foreign.has(table.kind[row])) rows.push(row);

@@ -70,7 +70,7 @@ class Painter {
       g.fillStyle = this.place.get(node) % 2 ? c.back : c.lane;
       g.fillRect(at.gutter, top, at.width, this.lane);
       const { from, to } = spans.lanes[node];
-      const left = Math.max(at.gutter, this.x(Math.max(from, 0))), right = Math.min(at.width, to === Infinity ? at.width : this.x(to));
+      const left = from > at.to ? at.width : Math.max(at.gutter, this.x(Math.max(from, 0))), right = Math.min(at.width, to === Infinity ? at.width : this.x(to));
       g.fillStyle = c.absent;
       if (left > at.gutter && from > 0) g.fillRect(at.gutter, top, left - at.gutter, this.lane);
       if (right < at.width) g.fillRect(right, top, at.width - right, this.lane);
@@ -109,7 +109,8 @@ class Painter {
       const x = this.x(view.time), top = AXIS + this.place.get(view.node) * this.lane - at.scroll;
       g.fillStyle = c.deliver; g.fillRect(x - 1, top + 1, 2, this.lane - 2);
       if (x > (free.get(view.node) ?? -1)) {
-        const text = view.seq === null ? "view" : `view ${view.seq}`;
+        const again = view.kind === "restart" && `${this.run.names[view.source] ?? "a member"} starts again, ${view.seq ?? 0} in its log`;
+        const text = again || (view.seq === null ? "view" : `view ${view.seq}`);
         const wide = g.measureText(text).width;
         g.fillText(text, x + 4, top + 14);
         this.isFree(view.node, x + 4 + wide / 2, wide / 2, top + 20);

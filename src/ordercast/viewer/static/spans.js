@@ -12,6 +12,9 @@ const SHORT_WHY = { gap: "it noticed a gap", told: "told by another", hearsay: "
 
 const HOW_ENDED = { crash: "crashes", leave: "leaves", exclude: "is excluded", abort: "gives up" };
 
+/** Kinds of events whose source and number are not those of a message. */
+const NOT_OF_A_MESSAGE = new Set(["view", "state", "exclude", "restart"]);
+
 let stepSize = 0; // nanoseconds of a step, where the run is a schedule: it has steps, and no times
 
 function clockText(time, step = 0) {
@@ -51,11 +54,13 @@ function spansOf(run, marks) {
     } else if (mark.kind === "view") {
       if (mark.seq !== null && !first.has(mark.node)) { first.add(mark.node); lane.from = mark.time; }
       views.push(mark);
+    } else if (mark.kind === "restart") {
+      views.push(mark);
     } else if (mark.kind in HOW_ENDED && mark.time < lane.to) {
       lane.to = mark.time; lane.how = HOW_ENDED[mark.kind];
     }
   }
-  endWithViews(lanes, views);
+  endWithViews(lanes, views.filter((view) => view.kind === "view"));
   for (const [node, begun] of open) stopped.push({ node, from: begun.time, to: Math.max(begun.time, lanes[node].to), why: begun.detail, how: null, kind: begun.kind });
   return { lanes, stopped, views };
 }
@@ -67,6 +72,7 @@ function endWithViews(lanes, views) {
   const order = [...first.values()].sort((one, other) => one.seq - other.seq), members = order.map((view) => view.members.split(",").map(Number));
   for (const [node, lane] of lanes.entries()) {
     const last = members.findLastIndex((each) => each.includes(node)), next = last < 0 ? undefined : order[last + 1];
+    if (last < 0 && order[0]?.time === 0) lane.from = Infinity; // it was no founder, and never came in
     if (next && next.time < lane.to) { lane.to = next.time; lane.how = `not in view ${next.seq}`; }
   }
 }

@@ -66,13 +66,13 @@ function toldSteps(words_, run, table, source, seq) {
   let frozen = 0;
   for (let row = 0; row < table.rows && steps.length < MOST_TOLD; row++) {
     const kind = run.kinds[table.kind[row]], detail = detailOf(table, row), own = table.source[row] === source && table.seq[row] === seq;
-    const recovers = ["stop", "resume", "view", "crash", "exclude", "abort"].includes(kind);
+    const recovers = ["stop", "resume", "view", "crash", "exclude", "abort", "restart"].includes(kind);
     const says = kind === "transmit" && ["copy", "request", "reset", "reply", "done"].includes(detail);
     if (!recovers && !(says && frozen) && !(own && kind !== "transmit" && kind !== "retransmit") && !(own && detail === "copy")) continue;
     frozen += kind === "stop" ? 1 : kind === "resume" ? -1 : 0;
-    const who = run.names[table.node[row]], name = table.source[row] >= 0 && !["view", "state"].includes(kind) ? messageName(run, table.source[row], table.seq[row]) : "";
+    const who = run.names[table.node[row]], name = table.source[row] >= 0 && !NOT_OF_A_MESSAGE.has(kind) ? messageName(run, table.source[row], table.seq[row]) : "";
     const what = { send: "sends", receive: "receives", lose: "does not receive", accept: "accepts", preack: "pre-acknowledges", ack: "acknowledges", deliver: "delivers", discard: "discards",
-      stop: "freezes", resume: "goes on", transmit: detail === "copy" ? "sends a copy of" : `sends a ${detail}`, crash: "crashes", abort: "gives the group up", view: "enters a view", exclude: "is excluded" }[kind] ?? kind;
+      stop: "freezes", resume: "goes on", transmit: detail === "copy" ? "sends a copy of" : `sends a ${detail}`, crash: "crashes", abort: "gives the group up", view: "enters a view", exclude: "is excluded", restart: "starts again with its log" }[kind] ?? kind;
     const why = kind === "stop" ? WHY_STOPPED[detail] ?? detail : kind === "resume" ? howText(detail).slice(2) : ["lose", "discard"].includes(kind) ? detail : null;
     const words = [what, name, why ? `(${why})` : ""].filter(Boolean).join(" ");
     const same = steps.slice(-together).find((step) => step.what === words && !step.members.includes(who));
@@ -105,20 +105,34 @@ function reasonsOf(run, table) {
   if (!members.some((member) => member.froze !== null)) return null;
   const known = new Set(members.flatMap((member) => member.log));
   for (const member of members) member.lacked = [...known].filter((name) => member.to.has(name) && !member.log.includes(name));
-  const order = members.map((member) => member.orders).reduce((one, other) => (other.length > one.length ? other : one), []);
+  // Members deliver what is for them: the pairs of all their orders, each once.
+  const neighbours = new Map();
+  for (const { orders } of members) for (let at = 1; at < orders.length; at++) neighbours.set(`${orders[at - 1]} ${orders[at]}`, [orders[at - 1], orders[at]]);
   const pairs = [];
-  for (let at = 1; at < order.length; at++) {
-    const [one, other] = [order[at - 1], order[at]];
+  for (const [one, other] of neighbours.values()) {
     const both = members.filter((member) => member.log.includes(one) && member.log.includes(other));
     const so = both.filter((member) => member.log.indexOf(one) < member.log.indexOf(other)), not = both.filter((member) => !so.includes(member));
-    pairs.push({ one, other, so: so.map((member) => member.node), not: not.map((member) => member.node), sender: one.split("#")[0] === other.split("#")[0] });
+    const at = members.filter(({ orders }) => orders.includes(one) && orders.indexOf(one) < orders.indexOf(other));
+    pairs.push({ one, other, at: at.map((member) => member.node), so: so.map((member) => member.node), not: not.map((member) => member.node), sender: one.split("#")[0] === other.split("#")[0] });
   }
-  return { members: members.filter((member) => member.log.length || member.froze !== null), order, pairs, agreed: members.every((member) => isWithin(member.orders, order)) };
+  return { members: members.filter((member) => member.log.length || member.froze !== null), pairs, agreed: haveOneOrder(members.map((member) => member.orders)) };
 }
 
-function isWithin(some, order) {
-  let at = -1;
-  return some.every((name) => (at = order.indexOf(name, at + 1)) >= 0);
+/** Whether there is one order that all of some orders are parts of: then there always is one that nothing else must precede. */
+function haveOneOrder(orders) {
+  const before = new Map(), after = new Map();
+  for (const order of orders) {
+    order.forEach((name, at) => {
+      if (!before.has(name)) { before.set(name, 0); after.set(name, []); }
+      if (at) { before.set(name, before.get(name) + 1); after.get(order[at - 1]).push(name); }
+    });
+  }
+  const free = [...before.keys()].filter((name) => !before.get(name));
+  let taken = 0;
+  for (; taken < free.length; taken++) {
+    for (const name of after.get(free[taken])) { before.set(name, before.get(name) - 1); if (!before.get(name)) free.push(name); }
+  }
+  return taken === before.size;
 }
 
 /** What the panel shows of a story. */
@@ -165,7 +179,7 @@ class StoryPanel {
     };
     const rows = changes.map(([node, name, before, after]) => made("tr", {}, made("td", { text: view.run.names[node] }), named(name), made("td", { text: before ?? "–" }), made("td", { class: "late", text: after ?? "–" })));
     const head = made("tr", {}, ...["member", "variable", "before", "now"].map((text) => made("th", { text })));
-    const differs = changes.length ? tableOf(head, rows, "texts") : made("p", { class: "dim", text: "No machine's state changes." });
+    const differs = changes.length ? tableOf(head, rows, "texts") : made("p", { class: "dim", text: story.broken && story.ended ? "The step that breaks a promise has no state behind it: those of before it are shown." : "No machine's state changes." });
     const changed = new Set(changes.map(([node, name]) => `${node}/${name}`));
     const all = story.statesAt(at).map((values, node) => {
       const table = tableOf(null, Object.entries(values).map(([name, value]) => made("tr", changed.has(`${node}/${name}`) ? { class: "changed" } : {}, named(name), made("td", { text: value }))), "texts");
@@ -177,7 +191,7 @@ class StoryPanel {
     return [made("h3", { text: "What differs from the step before" }), differs, made("div", {}, ...all)];
   }
   /** Who froze with what, who lacked what, and why the order is as it is. */
-  reasons(view, { members, order, pairs, agreed }) {
+  reasons(view, { members, pairs, agreed }) {
     const { run } = view, name = (message) => messageName(run, ...message.split("#").map(Number));
     const names = (messages) => messages.map(name).join(" ") || "nothing", who = (nodes) => nodes.map((node) => run.names[node]).join(", ");
     const lacks = (member) => member.lacked.map((message) => name(message) + (member.got.has(message) ? ` (until ${clockText(member.got.get(message))})` : "")).join(" ") || "nothing";
@@ -185,15 +199,17 @@ class StoryPanel {
       made("td", { class: member.lacked.some((message) => !member.got.has(message)) ? "lost" : "", text: member.froze === null ? "" : lacks(member) }), made("td", { text: names(member.orders) })));
     const head = made("tr", {}, ...["member", "had, in this order, when it froze", "lacked", "delivered"].map((text) => made("th", { text })));
     const found = [made("h3", { text: "Who had what, and who lacked what" }), tableOf(head, rows, "texts")];
-    if (order.length < 2) return found;
-    const because = pairs.map(({ one, other, so, not, sender }) => {
+    if (!pairs.length) return found;
+    const most = 60, because = pairs.slice(0, most).map(({ one, other, at, so, not, sender }) => {
+      if (!agreed) return `${name(one)} before ${name(other)}: so delivered by ${who(at)}`;
       if (so.length && not.length) return `${name(one)} before ${name(other)}: ${who(so)} had them so, and ${who(not)} the other way round`;
       if (so.length) return `${name(one)} before ${name(other)}: ${who(so)} had ${so.length > 1 ? "both in this order" : "them in this order"}`;
       if (sender) return `${name(one)} before ${name(other)}: they are of one sender, in the order of their numbers`;
       if (not.length) return `${name(one)} before ${name(other)}, although ${who(not)} had them the other way round`;
       return `${name(one)} before ${name(other)}: nobody had both when it froze; what nothing else puts in order is sorted by sender`;
     });
-    return [...found, made("h3", { text: agreed ? "Why the order came out as it did" : "The orders of delivery contradict each other" }), made("ul", {}, ...because.map((text) => made("li", { text })))];
+    return [...found, made("h3", { text: agreed ? "Why the order came out as it did" : "The orders of delivery contradict each other" }), made("ul", {}, ...because.map((text) => made("li", { text }))),
+      ...(pairs.length > most ? [made("p", { class: "dim", text: `and ${count(pairs.length - most)} more pairs` })] : [])];
   }
 }
 

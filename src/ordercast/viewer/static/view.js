@@ -289,7 +289,7 @@ class View {
   }
   sentence(tile, row) {
     const { run } = this, kind = run.kinds[tile.kind[row]], detail = detailOf(tile, row);
-    const message = tile.source[row] >= 0 && tile.seq[row] >= 0 && !["state", "view"].includes(kind) ? ` ${messageName(run, tile.source[row], tile.seq[row])}` : "";
+    const message = tile.source[row] >= 0 && tile.seq[row] >= 0 && !NOT_OF_A_MESSAGE.has(kind) ? ` ${messageName(run, tile.source[row], tile.seq[row])}` : "";
     return `${clockText(tile.time[row])}: ${run.names[tile.node[row]]} ${kind}${message}${detail ? ` (${detail})` : ""}`;
   }
 }
