@@ -1,7 +1,7 @@
 """The durable log: what appending costs with sync on, how late messages are durable, recovery, and a full check.
 
-And what it costs a live group, beside the same group without: processor time of a message and member, three members in
-one process, in turns.
+And what it costs a live group, beside the same group without, in turns: processor time of a message and member and
+throughput, three members in one process; and how late a lone message is, three members in three processes.
 
 With `--peers` it is beside NATS JetStream, Redis Streams and PySyncObj, as far as they are installed.
 
@@ -24,6 +24,7 @@ from pathlib import Path
 
 from command_line import parser_for
 from durable_peers import durable_logs
+from log_round_trips import round_trips
 
 import ordercast
 from ordercast.log import Log, check, read_batches
@@ -153,8 +154,8 @@ async def group_of(folder: Path | None, order: str) -> list[ordercast.Group]:
     return list(await asyncio.gather(*joining))
 
 
-async def live(folder: Path | None, order: str, size: int, count: int) -> tuple[float, float, float]:
-    """Processor microseconds of a message and member, messages in a second, and milliseconds of a lone message."""
+async def live(folder: Path | None, order: str, size: int, count: int) -> tuple[float, float]:
+    """Processor microseconds of a message and member, and messages in a second."""
     groups = await group_of(folder, order)
 
     async def take(group: ordercast.Group) -> None:
@@ -171,15 +172,8 @@ async def live(folder: Path | None, order: str, size: int, count: int) -> tuple[
     await asyncio.gather(*map(take, groups), *map(send, groups))
     seconds = time.perf_counter() - begun
     cpu = (time.process_time() - cpu) / count / len(groups) * 1e6
-    delays = []
-    for _ in range(50):
-        begun = time.perf_counter()
-        await groups[0].send(payload)
-        await groups[1].receive()
-        delays.append(time.perf_counter() - begun)
-        await asyncio.sleep(0.002)
     await asyncio.gather(*(group.close() for group in groups))
-    return cpu, count / seconds, statistics.median(delays) * 1e3
+    return cpu, count / seconds
 
 
 async def durable_milliseconds(folder: Path, order: str, count: int = 50) -> float:
@@ -194,20 +188,20 @@ async def durable_milliseconds(folder: Path, order: str, count: int = 50) -> flo
     return statistics.median(delays) * 1e3
 
 
-def live_groups(folder: Path, order: str, messages: int, turns: int = 3) -> list[str]:
-    """With and without logs, in turns: the best of each."""
+def live_groups(folder: Path, order: str, messages: int, turns: int = 5) -> list[str]:
+    """With and without logs, in turns: the medians."""
     lines = []
     for size, wanted in ((100, messages), (1024, messages // 5)):
         count = wanted - wanted % len(MEMBERS)
-        found: dict[bool, list[tuple[float, float, float]]] = {False: [], True: []}
+        found: dict[bool, list[tuple[float, float]]] = {False: [], True: []}
         for turn in range(turns):
             for logged in (False, True):
                 place = folder / f"live-{order}-{size}-{turn}" if logged else None
                 found[logged].append(asyncio.run(live(place, order, size, count)))
         for logged, each in found.items():
-            cpu, rate, lone = (min(one[0] for one in each), max(one[1] for one in each), min(one[2] for one in each))
             with_log = "with logs" if logged else "without  "
-            lines.append(f"{order}, {size} B, {with_log}: {cpu:.2f} µs, {rate:,.0f}/s, a lone message {lone:.2f} ms")
+            cpu, rate = statistics.median(one[0] for one in each), statistics.median(one[1] for one in each)
+            lines.append(f"{order}, {size} B, {with_log}: {cpu:.2f} µs, {rate:,.0f}/s")
     lines.append(
         f"{order}: durable at a majority after {asyncio.run(durable_milliseconds(folder / order, order)):.1f} ms"
     )
@@ -238,6 +232,7 @@ def main() -> None:
         for order in ("sequenced", "total"):
             for line in live_groups(place, order, asked.messages):
                 print(line)
+            print(round_trips(place, order))
         for line in recovery_and_check(place / "large", asked.megabytes):
             print(line)
     finally:

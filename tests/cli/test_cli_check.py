@@ -173,6 +173,29 @@ def test_the_named_searches_are_told_to_programs(ordercast: Command) -> None:
     assert "cut off: no promise is broken so far; raise --max-states to search on" in done.out
 
 
+def test_the_named_searches_of_members_with_logs_are_a_table(ordercast: Command) -> None:
+    done = ordercast("check to --views --logs --scenario restart-all --scenario restart-all-damage --jobs 1")
+    assert done.status == 0, done.err
+    first, *lines = done.out.splitlines()
+    assert first == "to with logs, channel one: two founders, E2 sends one message to all"
+    rows = {row[0]: row[1:] for line in lines if len(row := line.split()) == 6}
+    assert [rows[name][-1] for name in ("restart-all", "restart-all-damage")] == ["exhaustive"] * 2
+    assert int(rows["restart-all"][0].replace(",", "")) < int(rows["restart-all-damage"][0].replace(",", ""))
+
+
+def test_members_with_logs_are_searched_within_bounds(ordercast: Command) -> None:
+    line = "check to --views --logs --nodes 2 --script ;a --losses 0 --returns E2 --returns E3 --damages 1 --jobs 1"
+    done = ordercast(line)
+    assert done.status == 0, done.err
+    first, second, *_ = done.out.splitlines()
+    assert first == "to, logs, channel one: –; a{1,2,3,4}; –; –"
+    assert "damages 1" in second
+    assert "E2 may crash and return, E3 may crash and return" in second
+    told = json.loads(ordercast(line + " --json").out)
+    assert (told["logs"], told["damages"], told["returns"]) == (True, 1, ["E2", "E3"])
+    assert told["exhausted"]
+
+
 def test_a_group_with_views_is_searched_within_bounds(ordercast: Command) -> None:
     done = ordercast("check to --views --nodes 2 --script '; a' --losses 0 --leaves 1 --jobs 1")
     assert done.status == 0, done.out
@@ -215,6 +238,11 @@ REFUSED = [
         "check spo --views --scenario xyz",
         "--scenario is one of suspicion, loss, crash, takeover, two-coordinators, leave",
     ),
+    ("check to --logs", "--logs needs --views"),
+    ("check to --views --damages 1", "--damages needs --logs"),
+    ("check po --views --logs --nodes 2", "po has no logs, only "),
+    ("check po --views --logs", "po has no logs, only "),
+    ("check to --views --logs --scenario leave", "--scenario with --logs is one of restart, restart-all, "),
     ("check xyz --views", "unknown protocol 'xyz'; choose one of: "),
     ("check spo --views --rules paper", "--views needs sound rules, not the paper rules"),
     ("check spo --views --rules paper --leaves 1", "--views needs sound rules, not the paper rules"),
@@ -273,7 +301,7 @@ def test_a_member_that_returns_under_its_name(ordercast: Command) -> None:
     assert told.sentence == "--joins, --returns, --leaves and --suspicions need --views"
     wrong = ordercast("check spo --views --returns E4")
     assert wrong.status == 2
-    assert wrong.sentence == "`returns` names founders, each once, such as 'E3', not 'E4'"
+    assert wrong.sentence == "`returns` names founders, and those that return before, each once, such as 'E3', not 'E4'"
 
 
 def test_a_place_that_cannot_be_written_is_refused(ordercast: Command, tmp_path: Path) -> None:

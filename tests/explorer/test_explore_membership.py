@@ -130,7 +130,7 @@ def test_views_are_judged_when_somebody_enters_one_departs_or_delivers(
 
 def test_only_founders_return_and_each_once() -> None:
     for wrong in (("E3",), ("E2", "E2"), ("x",)):
-        with pytest.raises(ConfigError, match="`returns` names founders, each once"):
+        with pytest.raises(ConfigError, match="`returns` names founders, and those that return before, each once"):
             group("spo", "a", *[""] * 4, returns=wrong, joins=3 - len(wrong))
     with pytest.raises(ConfigError, match="`returns` needs a group with views"):
         scenario("spo", ["a", ""], returns=("E1",))

@@ -9,7 +9,7 @@ import pytest
 
 from ordercast.log.files import Options
 from ordercast.log.format import View
-from ordercast.log.reader import read
+from ordercast.log.reader import messages_of, read
 from ordercast.log.retention import Retention
 from ordercast.log.snapshots import read_snapshot
 from ordercast.log.writer import Log
@@ -74,6 +74,28 @@ def test_the_caller_never_waits_and_what_comes_meanwhile_is_one_sync() -> None:
     assert told == [1, 500]
     assert disk.syncs - before <= 3, "one for all of them, one for the published end at the close"
     assert log.waiting == 0
+
+
+def test_the_thread_is_woken_when_the_caller_says_so() -> None:
+    disk, told, wakers = quiet_disk(), [], []
+    log = Log(disk, GROUP, on_durable=lambda position, _: told.append(position), soon=wakers.append)
+    noted = threading.Event()
+    log.append(0, 0, [1], b"a")
+    log.note(b"after a")
+    log.when_durable(noted.set)
+    assert len(wakers) == 1, "once for all of them"
+    assert not noted.wait(0.05)
+    assert log.waiting == 1
+    wakers.pop()()
+    assert noted.wait(10)
+    log.append(0, 1, [1], b"b")
+    assert len(wakers) == 1, "and again"
+    log.close()
+    wakers.pop()()  # the event loop may do so when the log is closed
+    assert told[-1] == 2, "who closes it does not wait to be woken"
+    assert [message.payload for message in messages_of(disk)] == [b"a", b"b"]
+    with Log(disk, GROUP) as again:
+        assert again.recovered.context.note == b"after a"
 
 
 def test_much_that_waits_is_cut_into_frames() -> None:

@@ -92,9 +92,25 @@ def check_command(
     joins: Annotated[int, option(_VIEW_PANEL, "Nodes besides the group that join it.", least=0)] = 0,
     returns: Annotated[
         list[str] | None,
-        option(_VIEW_PANEL, "This member, such as E3, may crash and return under its name, as a new node; repeatable."),
+        option(
+            _VIEW_PANEL,
+            "This member, such as E3, may crash and return under its name, as a new node; repeatable. New nodes come "
+            "after all others, and may be named, too.",
+        ),
     ] = None,
     leaves: Annotated[int, option(_VIEW_PANEL, "Maximum number of members that leave.", least=0)] = 0,
+    logs: Annotated[
+        bool,
+        option(
+            _VIEW_PANEL,
+            "With --views: members have durable logs, which are synced at any moment, and who returns has what was on "
+            "its disk. Without bounds, all scenarios of members that are started again are searched.",
+            "--logs",
+        ),
+    ] = False,
+    damages: Annotated[
+        int, option(_VIEW_PANEL, "With --logs: maximum number of disks that are damaged or lost in a crash.", least=0)
+    ] = 0,
     suspicions: Annotated[
         int, option(_VIEW_PANEL, "Maximum number of times that a member suspects another, rightly or not.", least=0)
     ] = 0,
@@ -155,9 +171,11 @@ def check_command(
         "drained": drained,
     }
     bounds |= {"joins": joins, "leaves": leaves, "suspicions": suspicions}
-    bounds |= {"returns": tuple(returns or ()), "fires": tuple(fires or ())}
+    bounds |= {"returns": tuple(returns or ()), "fires": tuple(fires or ()), "damages": damages}
     asked = bool(script or any(bounds.values()) or losses is not None or nodes is not None or liveness_goal is not None)
     require(views or not scenario_names, "--scenario needs --views")
+    require(views or not logs, "--logs needs --views")
+    require(logs or not damages, "--damages needs --logs: a disk that is damaged")
     require(firings > 0 or not fires, "--fires has no effect without --firings: give the number of timers that fire")
     require(not views or rules is Rules.SOUND, f"--views needs sound rules, not the {rules.value} rules")
     require(
@@ -165,6 +183,7 @@ def check_command(
     )
     how = group | bounds | {"losses": 1 if losses is None else losses, "resilience": resilience}
     how |= {"channel": channel} if channel is not None else {}
+    how |= {"logs": True} if logs else {}
     if liveness_goal is not None:
         require(liveness_goal in GOALS, f"--liveness-goal is one of {', '.join(GOALS)}, not {liveness_goal!r}")
         how["liveness_goal"] = GOALS[liveness_goal]
@@ -173,7 +192,7 @@ def check_command(
     if views and not asked:
         group |= {"channel": channel} if channel is not None else {}
         group |= {"resilience": resilience} if resilience else {}
-        _check_membership(protocol, scenario_names, group, search, show, json=json)
+        _check_membership(protocol, scenario_names, group, search, show, logs=logs, json=json)
         return
     scenario = _scenario(protocol, script or [], nodes, rules, how, views=views)
     _require_used(protocol, scenario)
@@ -194,6 +213,7 @@ def _check_membership(
     search: Callable[["Scenario"], "SearchReport"],
     show: Callable[["Console", "Scenario", "SearchReport"], None],
     *,
+    logs: bool,
     json: bool,
 ) -> None:
     """All scenarios of a group with views, or those named."""
@@ -202,7 +222,7 @@ def _check_membership(
     from ordercast.cli.shared.membership_searches import chosen_scenarios, print_searches, search_all
     from ordercast.cli.shared.search_output import print_counterexample
 
-    scenarios = chosen_scenarios(protocol, names, group)
+    scenarios = chosen_scenarios(protocol, names, group, logs=logs)
     _require_used(protocol, next(iter(scenarios.values())))
     searched = search_all(scenarios, search)
     print_searches(protocol, searched, document, json=json)

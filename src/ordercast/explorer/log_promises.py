@@ -101,16 +101,12 @@ class LogPromises:
                 before = max((number for number in views if number < own.number), default=None)
                 if not own.anew or before is None:
                     continue
-                names = {self._process(node) for node in range(len(nodes)) if own.anew >> node & 1}
-                there = mask_of(at for at, node in enumerate(views[before]) if self._process(node) in names)
+                names = {self._scenario.process(node) for node in range(len(nodes)) if own.anew >> node & 1}
+                there = mask_of(at for at, node in enumerate(views[before]) if self._scenario.process(node) in names)
                 if not is_quorum(there, len(views[before])):
                     who = f"view {own.number} of {name_of(here.node)} began anew with {names_of(own.anew)}"
                     return f"{who}, no quorum of view {before}: {names_of(mask_of(views[before]))}"
         return ""
-
-    def _process(self, node: int) -> int:
-        """The first node that was this process."""
-        return self._scenario.returning.get(node, node)
 
     def _log(self, here: NodeState, log: _Place) -> str:
         return f"<{self._named(log)}> at {name_of(here.node)}"
@@ -124,13 +120,14 @@ class LogPromises:
         """Whether a quorum of the last view was started again with its logs, and of views that may have followed it."""
         views = _views(nodes)
         last = views[max(views)]
-        returned = [
-            node for node, old in self._scenario.returning.items() if nodes[old].crashed and _goes_on(nodes[node])
-        ]
-        again = {self._process(node): nodes[node] for node in returned}
-        places = [tuple(map(self._process, last))]
-        for process, here in again.items():
-            note = nodes[process].disk if here.disk is None or not here.disk.note else here.disk
+        again = {
+            self._scenario.process(node): (nodes[node], nodes[old])
+            for node, old in self._scenario.returning.items()
+            if nodes[old].crashed and _goes_on(nodes[node])
+        }
+        places = [tuple(map(self._scenario.process, last))]
+        for here, before in again.values():
+            note = before.disk if here.disk is None or not here.disk.note else here.disk
             standing = None if note is None else decode_standing(note.note)
             if standing is None or standing.forgot:
                 return False  # it may be that they can; it is not asked for

@@ -20,6 +20,7 @@ class MembershipScenario:
     about: str
     how: Mapping[str, Any]
     """Bounds of `Scenario`."""
+    founders: int = FOUNDERS
 
 
 def _of(about: str, **how: Any) -> MembershipScenario:
@@ -67,8 +68,13 @@ back-off are part of the fair continuations."""
 
 def membership_scenario(protocol: str, name: str, **group: Any) -> Scenario:
     """A scenario of a protocol; `group`: fields of the group's configuration."""
-    how = dict(SCENARIOS[name].how)
+    return scenario_of(protocol, SCENARIOS[name], **group)
+
+
+def scenario_of(protocol: str, asked: MembershipScenario, **group: Any) -> Scenario:
+    """The same, of any."""
+    how = dict(asked.how)
     if protocol == "sequencer":
         group = {"resilience": 1, "channel": Channel.MANY, **group}
-    lines = ["", "a", *[""] * (FOUNDERS - 2 + how.get("joins", 0) + len(how.get("returns", ())))]
+    lines = ["", "a", *[""] * (asked.founders - 2 + how.get("joins", 0) + len(how.get("returns", ())))]
     return scenario(protocol, lines, views=True, **how, **group)

@@ -1,7 +1,12 @@
 """The disk of a node's log: what is on it, what is written and not yet synced, and what a crash leaves of that.
 
-How frames are torn and recovered is the matter of `ordercast.log`, whose histories show that a crash of any kind leaves
-a beginning of what was written, and all that was synced. So here a crash leaves any beginning of what was not synced.
+How frames are torn and recovered is the matter of `ordercast.log`: whatever a crash leaves of sectors, sizes and names,
+the log that is opened again has a beginning of what was written, and all that was synced. That is searched by itself,
+to the end for short histories (`tests/log/test_every_crash.py`) and at random for long ones. So here a crash leaves any
+beginning of what was not synced.
+
+A disk that fails, or is full, needs no step of its own: from then on no sync returns, and the member ends. That is a
+crash before the next sync.
 """
 
 from typing import NamedTuple

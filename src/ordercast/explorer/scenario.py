@@ -125,7 +125,7 @@ class Scenario:
     """With membership: nodes behind the founders, so many of them, found the group not, but join it."""
     returns: tuple[str, ...] = ()
     """With membership: founders, such as "E3", that may crash (besides `crashes`) and then return under their names:
-    the last nodes are their new incarnations, in this order."""
+    the last nodes are their new incarnations, in this order. These may be named, too: then they crash again."""
     logs: bool = False
     """With membership: members have durable logs. They are synced at any moment, a crash leaves any beginning of
     what was not synced, and those that return do so with what their disk has."""
@@ -143,11 +143,13 @@ class Scenario:
         require(self.group.views or not self.returns, "`returns` needs a group with views (--views)")
         require(self.group.views or not self.logs, "`logs` needs a group with views (--views)")
         require(self.logs or not self.damages, "`damages` needs nodes with logs (--logs)")
-        names = [name_of(node) for node in range(self.founders())]
-        for name in self.returns:
+        first = self.group.nodes - len(self.returns)
+        for at, name in enumerate(self.returns):
+            names = [name_of(node) for node in (*range(self.founders()), *range(first, first + at))]
             require(
                 name in names and self.returns.count(name) == 1,
-                f"`returns` names founders, each once, such as {names[-1] if names else 'E1'!r}, not {name!r}",
+                f"`returns` names founders, and those that return before, each once, such as "
+                f"{names[-1] if names else 'E1'!r}, not {name!r}",
             )
 
     def founders(self) -> int:
@@ -158,6 +160,12 @@ class Scenario:
     def returning(self) -> dict[int, int]:
         """Nodes that are new incarnations, and of which nodes."""
         return dict(returning(self.returns, self.group.nodes))
+
+    def process(self, node: int) -> int:
+        """The first node that was the process of this one."""
+        while node in self.returning:
+            node = self.returning[node]
+        return node
 
     @cached_property
     def items(self) -> tuple["Item", ...]:

@@ -179,9 +179,14 @@ class StateSpace:
         found: list[int] = []
         able = range(self.size) if state[self.crashes] else self.scenario.returning.values()
         for node in able:
-            if not self.nodes.states[state[node]].crashed:
+            if not (self.nodes.states[state[node]].crashed or self._has_not_returned(state, node)):
                 found += [_CRASH | node << KIND_BITS | left << 16 for left in self._left_on_disk(state, node)]
         return found
+
+    def _has_not_returned(self, state: State, node: int) -> bool:
+        """It is an incarnation that is not there yet, and has another one after it."""
+        back = self.scenario.returning
+        return node in back and node in back.values() and self.nodes.states[state[node]].submitted == JOINS
 
     def _left_on_disk(self, state: State, node: int) -> list[int]:
         """What a crash of a node may leave on its disk; one that nobody reads again matters not."""

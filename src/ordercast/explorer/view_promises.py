@@ -78,9 +78,10 @@ class ViewPromises:
         for part in parts:
             if part.members != first.members:
                 return f"view {part.number} has {_names(first)}, and {_names(part)}"
-            for node, old in self._scenario.returning.items():
-                if node in part.members and old in part.members:
-                    return f"view {part.number} has two incarnations of {name_of(old)}: {_names(part)}"
+            processes = [self._scenario.process(node) for node in part.members]
+            for process in processes:
+                if processes.count(process) > 1:
+                    return f"view {part.number} has two incarnations of {name_of(process)}: {_names(part)}"
             for number in members(part.delivered):
                 if self._items[number].source not in part.members:
                     return f"{self._what(number, part)}, and its source is no member"

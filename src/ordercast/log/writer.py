@@ -9,7 +9,7 @@ import contextlib
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from threading import Thread
+from threading import Lock, Thread
 from types import TracebackType
 from typing import Self
 
@@ -37,7 +37,7 @@ class Log:
     position and the hash that were found are `next` and `hash` before the first call.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all but the first two by name
         self,
         place: Path | str | Disk,
         group: str,
@@ -46,6 +46,7 @@ class Log:
         on_failed: Callable[[str], object] | None = None,
         options: Options = Options(),  # noqa: B008 (frozen)
         begin: Place | None = None,
+        soon: Callable[[Callable[[], None]], object] | None = None,
     ) -> None:
         """Recovers the log in a folder, or begins one; this waits for the disk.
 
@@ -53,7 +54,9 @@ class Log:
 
         `group`: its name, which must be that of the log. `on_durable`: called with a position and the running hash
         there when all messages below it are on the disk. `on_failed`: called once, with a sentence; nothing is written
-        from then on. Both are called in the thread of the log. `begin`: where a new log begins.
+        from then on. Both are called in the thread of the log. `begin`: where a new log begins. `soon`: is given a
+        function that wakes the thread of the log, to call it soon, in the thread of the caller; by default it is called
+        at once. An event loop has more urgent things to do first, and the two threads never run at the same time.
         """
         self._folder = FolderDisk(Path(place), write=True) if isinstance(place, str | Path) else None
         try:
@@ -72,6 +75,8 @@ class Log:
         self._on_durable = on_durable or (lambda *_: None)
         self._on_failed = on_failed or (lambda *_: None)
         self._queue: SimpleQueue[_Item] = SimpleQueue()
+        self._soon, self._handing_over = soon, Lock()
+        self._kept: list[_Item] = []  # until the thread is woken
         self._added = self._taken = 0
         self._synced: list[Callable[[], object]] = []  # calls that wait for the next sync
         self._savers: list[Thread] = []
@@ -102,7 +107,7 @@ class Log:
         """
         if self.failed is None:
             self._added += len(payload)
-            self._queue.put(Packet(source, first, lengths, payload, priority))
+            self._put(Packet(source, first, lengths, payload, priority))
         else:
             self.dropped += len(lengths)
         self.next += len(lengths)
@@ -145,14 +150,28 @@ class Log:
 
     def close(self) -> None:
         """Waits until all that was appended is on the disk, and for snapshots that are being saved."""
+        self._hand_over()
         if self._thread.is_alive():
             self._queue.put(None)
         self._thread.join()
         self._close_folder()
 
-    def _put(self, act: _Act) -> None:
-        if self.failed is None:
-            self._queue.put(act)
+    def _put(self, item: Packet | _Act) -> None:
+        if self.failed is not None:
+            return
+        if self._soon is None:
+            self._queue.put(item)
+            return
+        self._kept.append(item)
+        if len(self._kept) == 1:
+            self._soon(self._hand_over)
+
+    def _hand_over(self) -> None:
+        """Wakes the thread of the log. The caller's thread does, or whoever closes the log."""
+        with self._handing_over:
+            kept, self._kept = self._kept, []
+            for item in kept:
+                self._queue.put(item)
 
     def _close_folder(self) -> None:
         if self._folder is not None:

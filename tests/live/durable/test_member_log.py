@@ -10,17 +10,17 @@ from pathlib import Path
 import pytest
 
 import ordercast
-from ordercast import ConfigError, GroupAborted, LocalProtocolError, LogSettings, View
+from ordercast import ConfigError, Group, GroupAborted, LocalProtocolError, LogSettings, View
 from ordercast.live.durability import Durability, DurableWaiters
 from ordercast.live.host.durable.member_log import MemberLog
 from ordercast.live.host.durable.restart_host import decode_here, encode_here
-from ordercast.log import check
+from ordercast.log import Log, check
 from ordercast.protocols.membership.epoch import Cut
 from ordercast.protocols.membership.view import Incarnation, NextView, founding_view
 from ordercast.protocols.restart.assessment import Here
 from ordercast.protocols.restart.standing import Plan, Standing, encode_standing
 from tests.live.durable.logged import LOGGED_ORDERS, hashes, is_file_in, kill, open_logged, texts
-from tests.live.groups import group_of, hear, new_name, run
+from tests.live.groups import group_of, hear, member_of, new_name, run
 from tests.small_disk import fill, small_disk
 
 ONE = Incarnation("A", 1, "127.0.0.1:7000")
@@ -41,6 +41,38 @@ def test_every_member_writes_what_it_delivers(order: str, tmp_path: Path) -> Non
         assert texts(tmp_path, "A", "B", "C") == [expected] * 3
         assert len(hashes(tmp_path, "A", "B", "C")) == 1
         assert check(tmp_path / "A").members == ("A", "B", "C")
+
+    run(test)
+
+
+@pytest.mark.parametrize("order", LOGGED_ORDERS)
+def test_the_application_is_handed_a_message_before_the_thread_of_the_log_is_woken(
+    order: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The two threads never run at the same time: what the disk begins first, the application waits for."""
+    happened: list[object] = []
+    hand_over = Log._hand_over
+
+    def noted_hand_over(log: Log) -> None:
+        happened.append(log)
+        hand_over(log)
+
+    async def take(group: Group) -> None:
+        happened.append((await group.receive()).payload)
+
+    async def test() -> None:
+        groups = await open_logged(new_name(), tmp_path, "A", "B", order=order)
+        monkeypatch.setattr(Log, "_hand_over", noted_hand_over)
+        for number in range(5):
+            await asyncio.sleep(0.03)  # whatever they still have to note and to tell
+            happened.clear()
+            taking = [asyncio.create_task(take(group)) for group in groups]
+            await groups[number % 2].send(b"lone", until="durable")
+            await asyncio.gather(*taking)
+            logs = [log for log in (member_of(group).log for group in groups) if log is not None]
+            assert all(happened.index(log._log) > happened.index(b"lone") for log in logs), happened
+            assert happened.count(b"lone") == 2
+        await asyncio.gather(*(group.close() for group in groups))
 
     run(test)
 

@@ -19,6 +19,7 @@ GOALS = {"nothing": None, **{level.name.lower(): level for level in Level}}
 """Liveness goals by name."""
 SILENT = "–"  # a node that sends nothing, in what is printed and in --script
 _OF_VIEWS = ("joins", "returns", "leaves", "suspicions", "fires", "suspects")
+_OF_LOGS = ("damages",)
 _NO_GOAL = "Liveness was not checked: no liveness goal is set, so messages need not even arrive"
 _SET_A_GOAL = "Set one with --liveness-goal accepted, or acknowledged."
 
@@ -81,6 +82,7 @@ def document(protocol: str, scenario: "Scenario", report: "SearchReport") -> dic
 
     bounds = ["losses", "duplicates", "firings", "crashes", "patient", "drained"]
     bounds += _OF_VIEWS if scenario.group.views else ()
+    bounds += ("logs", *_OF_LOGS) if scenario.logs else ()
     counted = ("states", "edges", "exhausted", "depth", "node_states", "continued", "longest", "seconds")
     found = report.counterexample
     return {
@@ -103,10 +105,11 @@ def print_search(console: "Console", protocol: str, scenario: "Scenario", report
     from ordercast.explorer.scenario import format_script
 
     scripts = "; ".join(format_script(script) or SILENT for script in scenario.scripts)
-    rules = "views" if scenario.group.views else f"{scenario.group.rules.value} rules"
+    rules = "logs" if scenario.logs else "views" if scenario.group.views else f"{scenario.group.rules.value} rules"
     what = f"{protocol}, {rules}, channel {scenario.channel.value}: {scripts}"
     console.print(what, markup=False, soft_wrap=True)
     named = ("losses", "duplicates", "firings", "crashes", *(_OF_VIEWS if scenario.group.views else ()))
+    named += _OF_LOGS if scenario.logs else ()
     bounds = [f"{name} {getattr(scenario, name)}" for name in named if name not in {"fires", "suspects", "returns"}]
     bounds += [f"{name} may crash and return" for name in scenario.returns]
     bounds += [f"only {text}" for text in (*scenario.fires, *scenario.suspects)]

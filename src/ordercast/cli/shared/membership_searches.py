@@ -15,18 +15,24 @@ if TYPE_CHECKING:
 
 Searched = dict[str, tuple["Scenario", "SearchReport"]]
 """By the name of the search."""
+_COUNTS = {2: "two", 3: "three"}
 
 
-def chosen_scenarios(protocol: str, names: list[str] | None, group: Mapping[str, Any]) -> dict[str, "Scenario"]:
-    """The searches of these names, or all; `group`: fields of the group's configuration."""
+def chosen_scenarios(
+    protocol: str, names: list[str] | None, group: Mapping[str, Any], *, logs: bool
+) -> dict[str, "Scenario"]:
+    """The searches of these names, or all; `group`: fields of the group's configuration; `logs`: with logs."""
+    from ordercast.explorer.log_scenarios import LOG_SCENARIOS, log_scenario
     from ordercast.explorer.membership_scenarios import SCENARIOS, membership_scenario
     from ordercast.model.config import Rules
     from ordercast.protocols.registry import machine_class
 
     machine_class(protocol, Rules.SOUND)  # refuses one that does not exist
+    known, made = (LOG_SCENARIOS, log_scenario) if logs else (SCENARIOS, membership_scenario)
+    kind = " with --logs" if logs else ""
     for name in names or ():
-        require(name in SCENARIOS, f"--scenario is one of {', '.join(SCENARIOS)}, not {name!r}")
-    return {name: membership_scenario(protocol, name, **group) for name in names or SCENARIOS}
+        require(name in known, f"--scenario{kind} is one of {', '.join(known)}, not {name!r}")
+    return {name: made(protocol, name, **group) for name in names or known}
 
 
 def search_all(scenarios: Mapping[str, "Scenario"], search: Callable[["Scenario"], "SearchReport"]) -> Searched:
@@ -51,8 +57,10 @@ def print_searches(protocol: str, searched: Searched, document: Callable[..., di
     console = Console(highlight=False)
     scenario = next(iter(searched.values()))[0]
     resilience = f", resilience {scenario.group.sequencer.resilience}" if protocol == "sequencer" else ""
-    founders = "three founders, E2 sends one message to all"
-    console.print(f"{protocol} with views, channel {scenario.channel.value}{resilience}: {founders}", soft_wrap=True)
+    several = {each.founders() for each, _ in searched.values()}
+    founders = f"{' or '.join(_COUNTS[size] for size in sorted(several))} founders, E2 sends one message to all"
+    kind = "logs" if scenario.logs else "views"
+    console.print(f"{protocol} with {kind}, channel {scenario.channel.value}{resilience}: {founders}", soft_wrap=True)
     console.print(_table(searched))
     if all(report.exhausted for _, report in searched.values()):
         console.print("[green]no promise is broken[/] by any schedule within these bounds")

@@ -153,6 +153,7 @@ class MemberLog:
             on_durable=lambda at, hash_: self._in_loop(self._is_durable, at, hash_),
             on_failed=lambda why: self._in_loop(self._has_failed, why),
             options=self.settings.options or Options(),
+            soon=self._loop.call_soon,  # the application is handed what is delivered before the disk is
         )
 
     def _in_loop(self, call: Callable[..., None], *arguments: object) -> None:
