@@ -5,7 +5,6 @@ What a majority was told to be on its disks is at the beginning of all later vie
 began anew follows the last one; and logs end equal.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
