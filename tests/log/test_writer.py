@@ -2,7 +2,7 @@
 
 import errno
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -77,7 +77,8 @@ def test_the_caller_never_waits_and_what_comes_meanwhile_is_one_sync() -> None:
 
 
 def test_the_thread_is_woken_when_the_caller_says_so() -> None:
-    disk, told, wakers = quiet_disk(), [], []
+    disk, told = quiet_disk(), list[int]()
+    wakers: list[Callable[[], None]] = []
     log = Log(disk, GROUP, on_durable=lambda position, _: told.append(position), soon=wakers.append)
     noted = threading.Event()
     log.append(0, 0, [1], b"a")
