@@ -47,6 +47,8 @@ class Segment:
     def __init__(self, view: View) -> None:
         self.view = view
         self.messages: list[Message] = []
+        self.excluded = False
+        """The others went on without it: what it was handed last may have been handed to nobody else."""
 
 
 class Life:
@@ -143,6 +145,7 @@ class Life:
                     self.segments.append(Segment(event))
                 else:
                     self.notices.append(event)
+                    self.segments[-1].excluded |= isinstance(event, Excluded)
         except GroupAborted as error:
             self.end = error
         try:

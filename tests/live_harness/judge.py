@@ -56,12 +56,12 @@ def of_ends(lives: Sequence[Life]) -> list[Failure]:
 def of_groups(lives: Sequence[Life]) -> list[Failure]:
     """What applications were handed, and told by receipts."""
     found = [Failure("exception", f"{life.name}: {error}") for life in lives for error in life.process.errors]
-    found += of_views(lives) + of_orders(lives)
+    found += of_views(lives) + of_orders(lives) + of_receipts(lives)
     aborts = any(life.asked_to_abort for life in lives)
     for life in lives:
         if life.end is not None and not life.wants_to_leave and not aborts:
             found.append(Failure("gave up", f"{life.name}: {life.end}"))
-        payloads = [message.payload for message in life.received]
+        payloads = _handed(life, None)
         if len(set(payloads)) < len(payloads):
             found.append(Failure("twice", f"{life.name} was handed a message twice"))
         found += _invented(life, lives)
@@ -111,8 +111,42 @@ def of_orders(lives: Sequence[Life]) -> list[Failure]:
     return found
 
 
+def of_receipts(lives: Sequence[Life]) -> list[Failure]:
+    """What a receipt calls stable is handed to all destinations that were in its view to the end."""
+    found = []
+    ended_well = [life for life in lives if life.process.alive and life.end is None]
+    for life in lives:
+        stable = {sent.payload for sent in life.sent if sent.reached in {"stable", "known_stable"}}
+        for segment, message in ((each, message) for each in life.segments for message in each.messages):
+            if message.payload not in stable:
+                continue
+            found += [
+                Failure("receipt", f"{message.payload[:12]!r} is stable, and {other.name} was never handed it")
+                for other in ended_well
+                if other.name in message.destinations
+                and _ended(other, segment.view)
+                and message.payload not in other.heard
+            ]
+    return found
+
+
+def _ended(life: Life, view: View) -> bool:
+    """Whether it was in this view to its end."""
+    within = [each for each in life.segments if each.view == view]
+    return bool(within) and not within[-1].excluded
+
+
 def _handed(life: Life, sender: str | None) -> list[bytes]:
-    return [message.payload for message in life.received if sender in {None, message.sender}]
+    """What it was handed of one sender, or of all.
+
+    A sequencer without resilience delivers at once: if the others go on without it, it alone was handed its last
+    messages, and is handed them again in the order of the others.
+    """
+    setup = life.plan.setup
+    alone = setup.order == "sequenced" and not setup.resilience
+    counted = [segment for segment in life.segments if not (alone and segment.excluded)]
+    found = [message for segment in counted for message in segment.messages]
+    return [message.payload for message in found if sender in {None, message.sender}]
 
 
 def _invented(life: Life, lives: Sequence[Life]) -> list[Failure]:

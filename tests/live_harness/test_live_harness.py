@@ -20,8 +20,9 @@ from ordercast.live.host.leaving import Leaving
 from ordercast.live.transport.link_sender import LinkSender
 from ordercast.model.errors import GroupAborted
 from ordercast.protocols.membership.coordinator import Coordinator
+from ordercast.protocols.sequencer.flush import SequencerFlush
 from tests.live_harness.__main__ import main
-from tests.live_harness.draw import ORDERS, draw
+from tests.live_harness.draw import ORDERS, draw, one_at_a_time
 from tests.live_harness.plan import Plan, Setup, Weather, from_toml, to_toml
 from tests.live_harness.run import Run, run_plan
 from tests.live_harness.shrink import shrunk
@@ -43,6 +44,44 @@ def test_what_failed_once_holds(path: Path) -> None:
 @pytest.mark.parametrize("number", range(21))
 def test_random_groups_keep_their_promises(number: int) -> None:
     assert not run_plan(draw(number)).failures
+
+
+def is_lost_or_wrong(plan: Plan) -> bool:
+    result = run_plan(plan)
+    return bool(result.failures) or not result.settled
+
+
+@pytest.mark.parametrize("number", range(7))
+def test_a_group_of_three_lives_through_any_faults_that_come_one_at_a_time(number: int) -> None:
+    assert not is_lost_or_wrong(one_at_a_time(number))
+
+
+RETURNS_TOO_LATE = """
+    0.2 split C 0.75
+    2.2 split C 0.75
+    4.2 split C 0.75
+    5.7 A dies
+    6.0 A starts members
+"""
+
+
+def test_whom_the_others_need_does_not_wait_before_it_returns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A member that was excluded again and again is away while another one dies, and of two the older one is needed."""
+    plan = Plan(steps=tuple(line.strip() for line in RETURNS_TOO_LATE.strip().splitlines()))
+    assert not is_lost_or_wrong(plan)
+    monkeypatch.setattr("ordercast.live.host.returning._ENOUGH", 0)
+    assert is_lost_or_wrong(plan)
+
+
+def test_what_a_sequencer_delivered_alone_is_sent_again_when_it_returns(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = Plan(setup=Setup(order="sequenced"), steps=("0.2 A pauses 1.5", "0.2 A sends 20", "3.0 B sends 20"))
+    assert not is_lost_or_wrong(plan)
+
+    def own_packets(self: SequencerFlush) -> Any:
+        return {packet.seq: packet for packet in self.machine.window.outstanding}
+
+    monkeypatch.setattr(SequencerFlush, "own_packets", own_packets)
+    assert kinds(plan) == {"receipt"}
 
 
 @pytest.mark.parametrize("order", ORDERS)
@@ -220,6 +259,12 @@ def test_live_code_reads_clocks_chance_and_sockets_only_where_they_can_be_replac
                 threads.add(path.stem)
     assert found == ELSEWHERE
     assert threads == THREADS
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("first", range(1000, 1300, 30))
+def test_many_groups_of_three_live_through_any_faults_that_come_one_at_a_time(first: int) -> None:
+    assert [number for number in range(first, first + 30) if is_lost_or_wrong(one_at_a_time(number, 14))] == []
 
 
 @pytest.mark.soak

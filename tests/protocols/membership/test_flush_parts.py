@@ -238,6 +238,19 @@ def test_what_is_lacking_is_fetched_and_changes_no_report() -> None:
     assert flushes[0].problem(Cut((3, 0, 0), numbered_below=3)) == "what was received is above the cut"
 
 
+def test_what_a_sequencer_gave_itself_alone_is_left_over_when_the_others_go_on_without_it() -> None:
+    """They may never have had it: an excluded member sends it again, and calls nothing of it stable."""
+    sequencer = Sequencer(0, GroupConfig(nodes=3, views=True))
+    flush = SequencerFlush(sequencer)
+    for payload in (b"x", b"y"):
+        out = sequencer.handle(Submit(everybody(3), (1,), payload))
+        assert [each.packet.payload for each in out if isinstance(each, Deliver)] == [payload], "it has no resilience"
+    assert [each.payload for each in flush.left_over(Cut((1, 0, 0), numbered_below=1))] == [b"y"]
+    assert flush.next_message(Cut((1, 0, 0), numbered_below=1)) == 1
+    assert flush.left_over(Cut((2, 0, 0), numbered_below=2)) == [], "who goes on has all of it below the cut"
+    assert flush.next_message(Cut((2, 0, 0), numbered_below=2)) == 2
+
+
 def test_other_orders_fetch_nothing() -> None:
     flush = StFlush(machine_of("st", 0, 2, recovery=RecoveryPolicy.GO_BACK_N))
     assert flush.supply(((0, 5),)) == ()

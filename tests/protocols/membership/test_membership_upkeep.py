@@ -255,7 +255,7 @@ def test_a_withdrawn_message_is_named_if_it_had_a_number() -> None:
 def test_one_that_does_not_know_the_next_view_tells_that_there_is_one() -> None:
     outputs, member = outputs_of()
     out: list[Any] = []
-    outputs.tell(Excluded(3, "the others went on", None), member, out, by_view=False)
+    outputs.tell(Excluded(3, "the others went on", None, 2), member, out, by_view=False)
     assert out == [ExcludedFrom(3, "the others went on")]
 
 

@@ -267,7 +267,8 @@ class MemberState:
         host = self._owner.host
         assert host is not None, "it is in a view"
         sentence = f"all that could give it the state are gone ({why})"
-        self.joins_anew = Excluded(host.member.current.view.number + 1, sentence, None)
+        current = host.member.current
+        self.joins_anew = Excluded(current.view.number + 1, sentence, None, current.size - 1)
         self._logs.membership.warning("%s leaves and joins again: %s", self._name, sentence)
         if not self._loaded.done():
             self._joining_again = self._loop.call_later(self._join_timeout, self._has_not_joined_again, sentence)

@@ -116,7 +116,7 @@ class ReturnToGroup:
             refused=lambda why: owner.end_alone(f"{owner.name} could not return to the group: {why}", 0),
             has_log=owner.log is not None,
         )
-        owner.arrivals.returning.begin(self.exclusions.delay(self._loop.time(), timeout))
+        owner.arrivals.returning.begin(self.exclusions.delay(self._loop.time(), timeout, output.remaining))
 
     def withdraw(self, why: GroupClosed | str) -> None:
         """It does not return. If the group takes it in all the same, it leaves, so that the others need not miss it."""

@@ -1,7 +1,8 @@
 """How a member returns: the others continued without it, and it lives.
 
 It joins again as a new incarnation, over the same sockets. The first time it does so at once; one that is excluded
-again and again waits longer each time, so that a link that works now and then does not keep the group busy.
+again and again waits longer each time, so that a link that works now and then does not keep the group busy. Nobody
+waits whom the others need: a view of two is lost with its older member, and one alone with its only one.
 """
 
 import asyncio
@@ -22,6 +23,8 @@ from ordercast.protocols.membership.view import Incarnation, MembershipConfig
 REMEMBERED = 600.0
 """Seconds for which an exclusion counts."""
 _MAX_DOUBLINGS = 5
+_ENOUGH = 3
+"""Members of a view that survives the crash of any one of them."""
 WITHDRAWN = 1.0
 """Seconds for which one that was about to join, and ends, still hears whether it was taken in."""
 
@@ -32,12 +35,14 @@ class Exclusions:
     def __init__(self) -> None:
         self._times: list[float] = []
 
-    def delay(self, now: float, failure_timeout: float) -> float:
-        """It is excluded now: seconds after which it returns."""
+    def delay(self, now: float, failure_timeout: float, remaining: int) -> float:
+        """It is excluded now: seconds after which it returns. `remaining`: members of the view without it."""
         self._times = [then for then in self._times if then > now - REMEMBERED]
         before = len(self._times)
         self._times.append(now)
-        return 0.0 if not before else failure_timeout * (1 << min(before, _MAX_DOUBLINGS))
+        if not before or remaining < _ENOUGH:
+            return 0.0
+        return failure_timeout * (1 << min(before, _MAX_DOUBLINGS))
 
 
 def settle(host: Host, outbox: Outbox, end: int | None, undurable: list[DurableWaiters]) -> tuple[int, int]:

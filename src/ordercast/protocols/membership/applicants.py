@@ -147,7 +147,8 @@ class Applicants(DeclaredState):
             self._answer(unit, address, f"the name {applicant.name} is in use", out, refused=True)
         else:
             self._note(unit, out)
-            self._answer(unit, address, "the group takes it in soon", out)
+            cut_off = f"{current.me.name} is cut off from too many members of view {current.view.number}"
+            self._answer(unit, address, cut_off if blocked else "the group takes it in soon", out)
 
     def refusal(self, unit: Apply) -> str | None:
         """Why an applicant is never taken in; None if it may be."""

@@ -85,4 +85,4 @@ class Blocking(DeclaredState):
             out.append(Discard(unit, "stray"))
         elif unit.view > self.current.view.number and not unit.is_member:
             self.unblock(out)
-            self.retirement.exclude_unknown(unit.view, out)
+            self.retirement.exclude_unknown(unit.view, len(unit.addresses), out)

@@ -99,6 +99,8 @@ class Excluded(msgspec.Struct, frozen=True, gc=False):
     why: str
     end: int | None
     """Own packets of the last view that are delivered by those that go on: below this number; None: not known."""
+    remaining: int
+    """How many members the others' view has."""
 
 
 class LeftGroup(msgspec.Struct, frozen=True, gc=False):

@@ -51,12 +51,13 @@ class Retirement(DeclaredState):
 
     def exclude(self, value: NextView, out: list[MemberOutput]) -> None:
         """R10: a view without this member was decided."""
-        out.append(Excluded(value.number, value.why, value.cut.ends[self.current.place]))
+        remaining = value.stay.bit_count() + len(value.joined)
+        out.append(Excluded(value.number, value.why, value.cut.ends[self.current.place], remaining))
         self._retire(value, out)
 
-    def exclude_unknown(self, number: int, out: list[MemberOutput]) -> None:
+    def exclude_unknown(self, number: int, remaining: int, out: list[MemberOutput]) -> None:
         """The others are in a view of this number, without this member: it does not know what followed its own."""
-        out.append(Excluded(number, "the others went on", None))
+        out.append(Excluded(number, "the others went on", None, remaining))
         self._retire(None, out)
 
     def _retire(self, value: NextView | None, out: list[MemberOutput]) -> None:

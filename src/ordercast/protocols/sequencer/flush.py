@@ -87,8 +87,13 @@ class SequencerFlush(Flush):
         return self.machine.me
 
     def own_packets(self) -> dict[int, Packet]:
-        """Those that were not delivered here."""
-        return {packet.seq: packet for packet in self.machine.window.outstanding}
+        """Those that have not come back in their place, and those that have and are not known to be with all.
+
+        A sequencer has its own at once: if the others go on without it, they may never have had them.
+        """
+        received, me = self.machine.reception.history.values(), self.machine.me
+        own = [packet for packet in received if packet.source == me]
+        return {packet.seq: packet for packet in (*own, *self.machine.window.outstanding)}
 
     def waiting(self) -> Sequence[Submit]:
         """What waits for the window."""
