@@ -15,7 +15,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from signal import SIGCONT, SIGKILL, SIGSTOP
+from signal import SIGCONT, SIGKILL, SIGSTOP, SIGUSR1
 from threading import Thread
 from typing import Any, NamedTuple
 
@@ -170,14 +170,19 @@ class Driver:
         while (objection := is_so()) is not None:
             for actor in self.actors.values():
                 assert actor.child.poll() in {None, 0, -SIGKILL}, f"{actor} failed: {actor.errors or 'no words'}"
-            assert time.monotonic() < began + within, f"{what}: {objection} after {within:.1f} s{self._tracebacks()}"
+            assert time.monotonic() < began + within, f"{what}: {objection} after {within:.1f} s{self._standing()}"
             time.sleep(0.01)
         return time.monotonic() - began
 
-    def _tracebacks(self) -> str:
-        """What living processes have logged as errors of their own."""
+    def _standing(self) -> str:
+        """What processes have logged as errors of their own, and where those are that live."""
         found = [(actor, actor.errors.find("Traceback")) for actor in self.all]
-        return "".join(f"\n{actor}: {actor.errors[at : at + 5000]}" for actor, at in found if at >= 0)
+        errors = "".join(f"\n{actor}: {actor.errors[at : at + 5000]}" for actor, at in found if at >= 0)
+        living = {actor: len(actor.errors) for actor in self.actors.values() if actor.child.poll() is None}
+        for actor in living:
+            actor.child.send_signal(SIGUSR1)
+        time.sleep(1.0)
+        return errors + "".join(f"\n{actor} is here: {actor.errors[at:][-5000:]}" for actor, at in living.items())
 
     def expect(self, what: str, members: Iterable[str], within: float | None = None) -> None:
         """All of these are in a view of themselves, in every group, and deliver messages in it."""

@@ -2,12 +2,14 @@
 
 It talks in all of its groups until a line on standard input says otherwise: `quiet`, `talk`, `leave` or `close`. Every
 line that it prints has the time of the clock that all processes of a machine share. When all of its groups are over it
-prints what it was delivered, and ends.
+prints what it was delivered, and ends. On SIGUSR1 it prints where all of its tasks and threads are, on standard error.
 """
 
 import asyncio
+import faulthandler
 import json
 import logging
+import signal
 import sys
 import time
 from contextlib import suppress
@@ -118,6 +120,14 @@ class Participant:
                 self.tell("blocked" if isinstance(event, Blocked) else "unblocked")
 
 
+def tell_where(*_: object) -> None:
+    """For whoever waits for this process in vain."""
+    with suppress(RuntimeError):  # the loop is over
+        for task in asyncio.all_tasks():
+            task.print_stack(file=sys.stderr)
+    faulthandler.dump_traceback()
+
+
 async def take_part_in_all(task: Task) -> None:
     """Until all groups are over."""
     talks = asyncio.Event()
@@ -151,4 +161,5 @@ async def _end(group: Group, how: str) -> None:
 if __name__ == "__main__":
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(group)s %(message)s")
     logging.getLogger().handlers[0].addFilter(lambda record: hasattr(record, "group"))
+    signal.signal(signal.SIGUSR1, tell_where)
     asyncio.run(take_part_in_all(msgspec.json.decode(sys.argv[1], type=Task)))
