@@ -1,7 +1,8 @@
-"""Live groups beside their peers: three processes on this machine, one order for all, nothing lost.
+"""Live groups beside their peers: three processes, or more, on this machine, one order for all, nothing lost.
 
     python benchmarks/live.py                     ordercast alone
     python benchmarks/live.py --peers             beside every peer that is installed; it says which are not, and why
+    python benchmarks/live.py --peers --members 8 --sizes 64,1024 --modes all
 
 What is counted: ordered messages that are handed to one member's application in a second, the median of the members,
 over a window after a warm-up. The sender makes one call for each message, every delivery is looked at, and in every run
@@ -41,9 +42,9 @@ class Contestant:
     missing: str = ""
     """Why it cannot be run here."""
 
-    def figures(self, size: int, mode: str, seconds: float) -> dict[str, Any]:
+    def figures(self, size: int, mode: str, seconds: float, members: int) -> dict[str, Any]:
         """What one run of it prints; what went wrong, if it did."""
-        arguments = ["--size", str(size), "--mode", mode, "--seconds", str(seconds)]
+        arguments = ["--size", str(size), "--mode", mode, "--seconds", str(seconds), "--members", str(members)]
         try:
             run = subprocess.run(  # noqa: S603 (our own programs)
                 [*self.command, *arguments], capture_output=True, text=True, timeout=TIME_LIMIT, check=False
@@ -114,7 +115,7 @@ def run(asked: argparse.Namespace, console: Console) -> None:
             for size, mode in cases:
                 for each in contestants:
                     progress.update(task, advance=1, description=f"{each.name}, {size} B, {mode}")
-                    figures = each.figures(size, mode, asked.seconds)
+                    figures = each.figures(size, mode, asked.seconds, asked.members)
                     found.setdefault((each.name, size, mode), []).append(figures)
                     if asked.out:
                         with asked.out.open("a") as out:
@@ -143,6 +144,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sizes", default="64,1024,8192,65536", help="bytes of a message")
     parser.add_argument("--modes", default=MODES, help="who sends, and latency, which takes the first size only")
+    parser.add_argument("--members", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=2.0, help="that are measured, in each run")
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--only", default="", help="contestants with one of these words in their names")
@@ -153,7 +155,7 @@ def main() -> None:
     console = Console(width=150)
     load = os.getloadavg()[0]
     console.print(f"{platform.platform()}, Python {platform.python_version()}, {os.cpu_count()} cores, load {load:.1f}")
-    console.print(f"{asked.repeat} repetitions of {asked.seconds:g} s")
+    console.print(f"{asked.members} members, {asked.repeat} repetitions of {asked.seconds:g} s")
     run(asked, console)
 
 

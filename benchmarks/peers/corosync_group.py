@@ -1,4 +1,4 @@
-"""Three Corosync daemons, each with a client of its process groups (CPG), measured like `ordercast_group.py`.
+"""Corosync daemons, each with a client of its process groups (CPG), measured like `ordercast_group.py`.
 
 Needs root, corosync and its headers (Debian: corosync, libcpg-dev), gcc and zlib. Every daemon has a network namespace
 and folders of its own; they are joined by a bridge with an MTU of 1500. Transport udpu, no encryption, and else what
@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from frame import NAMES, SENDERS, arguments, summary, tell
+from frame import SENDERS, arguments, names_of, summary, tell
 
 HERE = Path(__file__).parent
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -41,7 +41,7 @@ def configuration(names: Sequence[str]) -> str:
 class Cluster:
     """Namespaces and daemons, for as long as it is entered."""
 
-    def __init__(self, folder: Path, names: Sequence[str] = NAMES) -> None:
+    def __init__(self, folder: Path, names: Sequence[str] = ("A", "B", "C")) -> None:
         self.folder, self.prefix, self.names = folder, f"occs{os.getpid()}", names
         self.daemons: list[subprocess.Popen[bytes]] = []
 
@@ -96,18 +96,19 @@ class Cluster:
 
 
 def main() -> None:
-    """Builds the client, starts the cluster, runs three clients."""
+    """Builds the client, starts the cluster, runs the clients."""
     asked = arguments(__doc__).parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         program = folder / "cpg_member"
         sh(f"gcc -O2 -o {program} {HERE / 'cpg_member.c'} -lcpg -lz")
-        with Cluster(folder) as cluster:
+        names = names_of(asked)
+        with Cluster(folder, names) as cluster:
             before = cluster.cpu()
             clients = []
-            for place, name in enumerate(NAMES):
+            for place, name in enumerate(names):
                 sends, latency = int(name in SENDERS[asked.mode]), int(asked.mode == "latency")
-                command = f"{program} {name} {sends} {asked.size} {latency} {asked.seconds} {len(NAMES)}"
+                command = f"{program} {name} {sends} {asked.size} {latency} {asked.seconds} {len(names)}"
                 clients.append(subprocess.Popen(cluster.beside(place, command), stdout=subprocess.PIPE, text=True))
             told: list[dict[str, Any]] = [json.loads(client.communicate(timeout=60)[0]) for client in clients]
             used = cluster.cpu() - before

@@ -10,14 +10,19 @@ import zlib
 from collections.abc import Callable
 from multiprocessing.queues import Queue
 from multiprocessing.synchronize import Barrier
+from string import ascii_uppercase
 from typing import Any
 
-NAMES = ("A", "B", "C")
-SENDERS = {"one": {"B"}, "first": {"A"}, "all": set(NAMES), "latency": {"B"}}
+SENDERS = {"one": "B", "first": "A", "all": ascii_uppercase, "latency": "B"}
 """Who sends in each mode; A is the sequencer, the leader or nobody special."""
 WARM_UP = 0.7
 COMPARED = 500
 """Messages whose order is compared at all members."""
+
+
+def names_of(asked: argparse.Namespace) -> tuple[str, ...]:
+    """A, B, C, …: as many as asked for."""
+    return tuple(ascii_uppercase[: asked.members])
 
 
 class Meter:
@@ -92,13 +97,14 @@ def _run(member: Member, name: str, asked: argparse.Namespace, ready: Barrier, t
 def run_members(member: Member, asked: argparse.Namespace) -> list[dict[str, Any]]:
     """Each member in a process of its own; they begin when all have waited for the barrier."""
     fork = multiprocessing.get_context("fork")
-    ready, told = fork.Barrier(len(NAMES)), fork.Queue()
+    names = names_of(asked)
+    ready, told = fork.Barrier(len(names)), fork.Queue()
     processes = [
-        fork.Process(target=_run, args=(member, name, asked, ready, told), daemon=True) for name in NAMES
+        fork.Process(target=_run, args=(member, name, asked, ready, told), daemon=True) for name in names
     ]  # fmt: skip
     for process in processes:
         process.start()
-    found = [told.get(timeout=asked.seconds + 60) for _ in NAMES]
+    found = [told.get(timeout=asked.seconds + 60) for _ in names]
     for process in processes:
         process.join(10)
     return found
@@ -109,6 +115,7 @@ def arguments(description: str | None) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--size", type=int, default=64)
     parser.add_argument("--mode", choices=SENDERS, default="one")
+    parser.add_argument("--members", type=int, choices=range(2, 27), metavar="2…26", default=3)
     parser.add_argument("--seconds", type=float, default=2.0)
     return parser
 

@@ -1,4 +1,4 @@
-"""Three clients of a NATS JetStream server, measured like `ordercast_group.py`; needs nats-server and nats-py.
+"""Clients of a NATS JetStream server, measured like `ordercast_group.py`; needs nats-server and nats-py.
 
 One server keeps one stream in memory, which is what orders: it costs a process more, and survives no failure. All
 clients hear the whole stream. A sender has so many messages under way that the server has not acknowledged.

@@ -1,6 +1,6 @@
-"""Three members of an ordercast group, measured; prints one line of JSON.
+"""Members of an ordercast group, measured; prints one line of JSON.
 
-    python benchmarks/peers/ordercast_group.py --size 64 --mode one --seconds 2 [--order total] [--insecure]
+    python benchmarks/peers/ordercast_group.py --size 64 --mode one --seconds 2 [--order total] [--members 8]
 
 Modes: `one` member sends, which is not the sequencer or the relay; `first`, which is; `all` send; `latency`: one
 message at a time, from sending to its delivery at the sender, which is not the sequencer.
@@ -12,7 +12,7 @@ import time
 from multiprocessing.synchronize import Barrier
 from typing import Any
 
-from frame import NAMES, SENDERS, Meter, arguments, run_members, summary, tell
+from frame import SENDERS, Meter, arguments, names_of, run_members, summary, tell
 
 from ordercast import Group, Settings, join
 
@@ -48,7 +48,7 @@ async def send_one_by_one(group: Group, size: int, meter: Meter) -> None:
 async def take_part(name: str, asked: argparse.Namespace, ready: Barrier) -> dict[str, Any]:
     """One member from beginning to end."""
     settings = Settings(order=asked.order, mtu=asked.mtu or None)
-    async with join("bench", name=name, members=NAMES, settings=settings, insecure=asked.insecure) as group:
+    async with join("bench", name=name, members=names_of(asked), settings=settings, insecure=asked.insecure) as group:
         await asyncio.to_thread(ready.wait, 30)
         meter, sends = Meter(asked.seconds), name in SENDERS[asked.mode]
         if asked.mode == "latency" and sends:

@@ -1,4 +1,4 @@
-"""Three members of a pysyncobj cluster (Raft), measured like `ordercast_group.py`; needs the package pysyncobj.
+"""Members of a pysyncobj cluster (Raft), measured like `ordercast_group.py`; needs the package pysyncobj.
 
 `first` is the leader, whoever that is. A sender has so many commands under way at once: more only queue up.
 """
@@ -10,11 +10,16 @@ import time
 from multiprocessing.synchronize import Barrier
 from typing import Any
 
-from frame import NAMES, Meter, arguments, run_members, summary, tell
+from frame import Meter, arguments, names_of, run_members, summary, tell
 from pysyncobj import SyncObj, SyncObjConf, replicated
 
-PORTS = {"A": 21_701, "B": 21_702, "C": 21_703}
+FIRST_PORT = 21_801
 MAX_BYTES_IN_FLIGHT = {"one": 5_000, "first": 5_000, "all": 2_000, "latency": 1}
+
+
+def address_of(name: str) -> str:
+    """Where a member is."""
+    return f"127.0.0.1:{FIRST_PORT + ord(name)}"
 
 
 class Log(SyncObj):  # type: ignore[misc]
@@ -23,9 +28,9 @@ class Log(SyncObj):  # type: ignore[misc]
     def __init__(self, name: str, asked: argparse.Namespace) -> None:
         self.meter: Meter | None = None
         self.mine = threading.Semaphore(0)
-        others = [f"127.0.0.1:{port}" for other, port in PORTS.items() if other != name]
+        others = [address_of(other) for other in names_of(asked) if other != name]
         options = SyncObjConf(appendEntriesUseBatch=asked.mode != "latency", commandsQueueSize=1_000_000)
-        super().__init__(f"127.0.0.1:{PORTS[name]}", others, options)
+        super().__init__(address_of(name), others, options)
 
     @replicated  # type: ignore[untyped-decorator]
     def apply(self, payload: bytes) -> None:
@@ -42,7 +47,8 @@ def member(name: str, asked: argparse.Namespace, ready: Barrier) -> dict[str, An
     ready.wait(30)
     time.sleep(0.5)
     leads = log._isLeader()  # noqa: SLF001
-    followers = [each for each in NAMES if log._getLeader().address != f"127.0.0.1:{PORTS[each]}"]  # noqa: SLF001
+    leader = log._getLeader().address  # noqa: SLF001
+    followers = [each for each in names_of(asked) if leader != address_of(each)]
     is_first_follower = not leads and name == followers[0]
     sends = {"first": leads, "one": is_first_follower, "latency": is_first_follower, "all": True}[asked.mode]
     meter = log.meter = Meter(asked.seconds)

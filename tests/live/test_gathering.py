@@ -1,13 +1,25 @@
 """What a relay passes on together, and what it never holds."""
 
 import asyncio
+import zlib
+from random import Random
 
 import pytest
 
 from ordercast.live.transport.addresses import Address
-from ordercast.live.transport.gathering import GATHERED, Gathering, Parts, joined, separated
+from ordercast.live.transport.gathering import (
+    COMPRESSED,
+    GATHERED,
+    Gathering,
+    Parts,
+    compressed,
+    decompressed,
+    joined,
+    separated,
+)
 from ordercast.live.transport.relay import ORIGIN, Relay, RelayClient
 from ordercast.model.config import MILLISECOND, SECOND
+from ordercast.wire.datagram import MAX_DATAGRAM_SIZE
 from ordercast.wire.seal import seal_for
 from tests.live.groups import crash, group_of, member_of, run
 
@@ -16,7 +28,7 @@ LONG = 10 * SECOND
 
 def gathered(*, members: int = 3, hold: int = LONG) -> tuple[Gathering, list[Parts]]:
     sent: list[Parts] = []
-    return Gathering(members, hold, sent.append), sent
+    return Gathering(members, hold, lambda parts, _: sent.append(parts)), sent
 
 
 def test_acknowledgments_wait_until_all_have_sent_one() -> None:
@@ -68,7 +80,7 @@ def test_nothing_waits_for_long_or_for_too_much() -> None:
         gathering.add(0, b"a", waits=True)
         await asyncio.sleep(0.05)
         assert sent == [[(0, b"a")]]
-        gathering.add(0, bytes(20_000), waits=True)
+        gathering.add(0, bytes(33_000), waits=True)
         assert len(sent) == 2
         gathering.add(0, b"a", waits=True)
         gathering.close()
@@ -135,6 +147,42 @@ def test_a_relay_packs_what_it_gathered_unless_it_is_much() -> None:
     asyncio.run(test())
 
 
+def test_what_is_alike_is_compressed_and_data_are_not() -> None:
+    async def test() -> None:
+        sent: list[bytes] = []
+        seal = seal_for("g", None)
+        relay = Relay(seal, 5, sent.append)
+        relay.gather(7, 2, LONG)
+        parts = [(origin, b"acknowledgment " * 20 + bytes([origin])) for origin in range(2)]
+        for origin, records in parts:
+            relay.pass_on(origin, 7, records, waits=True)
+        body = memoryview(sent[0])[seal.overhead :]
+        assert ORIGIN.unpack_from(body) == (COMPRESSED, 7)
+        found = decompressed(body[ORIGIN.size :])
+        assert found is not None
+        assert separated(found) == parts
+        assert len(sent[0]) < 150
+        relay.pass_on(0, 7, parts[0][1], waits=True)
+        relay.pass_on(1, 7, parts[1][1])
+        body = memoryview(sent[1])[seal.overhead :]
+        assert ORIGIN.unpack_from(body) == (GATHERED, 7), "what an application sends is not compressed with others"
+        assert separated(body[ORIGIN.size :]) == parts
+
+    asyncio.run(test())
+
+
+def test_a_compressed_body_is_read_only_if_it_is_whole_and_fits_into_a_datagram() -> None:
+    body = bytes(300)
+    smaller = compressed(body)
+    assert smaller is not None
+    assert decompressed(memoryview(smaller)) == body
+    assert compressed(bytes(255)) is None
+    assert compressed(Random(1).randbytes(300)) is None, "it would not be smaller"
+    assert decompressed(memoryview(zlib.compress(bytes(MAX_DATAGRAM_SIZE)))) == bytes(MAX_DATAGRAM_SIZE)
+    for wrong in (b"", smaller[:-1], smaller + b"x", b"nonsense", zlib.compress(bytes(MAX_DATAGRAM_SIZE + 1))):
+        assert decompressed(memoryview(wrong)) is None
+
+
 def test_an_acknowledgment_that_does_not_come_back_is_sent_without_the_relay_once() -> None:
     relay = RelayClient(Address("127.0.0.1", 1), is_member=True, max_hold=0)
     assert not relay.is_late(LONG), "nothing was sent"
@@ -163,6 +211,27 @@ def test_a_message_costs_five_datagrams_for_each_other_member(order: str, most: 
             await asyncio.gather(*(each.receive() for each in groups.values()))
             await asyncio.sleep(0.05)
             assert sum(each.stats().datagrams_sent for each in groups.values()) - before <= most
+
+    run(test)
+
+
+def test_the_bytes_of_a_message_do_not_grow_with_the_cube_of_the_members() -> None:
+    """Each of 2n datagrams of the relay has the acknowledgments of n members, which are vectors of n."""
+
+    async def test() -> None:
+        names = [f"m{number:02}" for number in range(14)]
+        async with group_of(*names, order="total", round_trip=0.5) as groups:
+            for each in groups.values():
+                member_of(each).arrivals.detection.stop()
+            await groups["m13"].send(b"first")
+            await asyncio.gather(*(each.receive() for each in groups.values()))
+            await asyncio.sleep(0.1)
+            before = sum(each.stats().bytes_sent for each in groups.values())
+            await groups["m13"].send(b"second")
+            await asyncio.gather(*(each.receive() for each in groups.values()))
+            await asyncio.sleep(0.1)
+            used = sum(each.stats().bytes_sent for each in groups.values()) - before
+            assert used < 5 * 13 * 200
 
     run(test)
 

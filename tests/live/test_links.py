@@ -17,7 +17,7 @@ from ordercast.live.transport.link_receiver import ACKNOWLEDGE_AFTER, MAX_AHEAD,
 from ordercast.live.transport.link_sender import LinkSender
 from ordercast.live.transport.links import Links
 from ordercast.live.transport.path_model import ACK_DELAY, PathModel
-from ordercast.live.transport.pieces import HEADING, MAGIC, add_range, one_piece, read_pieces
+from ordercast.live.transport.pieces import HEADING, MAGIC, add_range, one_piece, read_pieces, read_train
 from tests.live.groups import ORDERS, group_of, hear, member_of, run
 
 SEGMENT = 1352
@@ -252,6 +252,76 @@ def test_a_piece_is_written_as_documented() -> None:
 )
 def test_what_is_no_piece_is_not_taken(packet: bytes) -> None:
     assert not one_piece(memoryview(packet))
+
+
+def trains_of(sent: list[bytes], segment: int) -> list[bytes]:
+    """What a sender writes by each call, all of it at once."""
+    written: list[bytes] = []
+    sender = LinkSender(STREAM, segment, PathModel(segment, 0.02), lambda parts: written.append(b"".join(parts)))
+    for each in sent:
+        sender.send(each)
+        sender.transmit(1.0)
+    return written
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_pieces_that_were_merged_are_read_at_once_as_one_by_one(seed: int) -> None:
+    """Some are lost, come twice or in another order, or are changed; the system merges what it likes."""
+    chance, segment = Random(seed), 64
+    trains = trains_of([chance.randbytes(chance.choice((1, 38, 39, 200, 400))) for _ in range(6)], segment)
+    for _ in range(chance.randrange(6)):
+        at = chance.randrange(len(trains))
+        train = bytearray(trains[at])
+        how = chance.choice(("cut", "twice", "other", "changed", "swapped"))
+        if how == "cut":
+            trains[at] = bytes(train[: segment * chance.randrange(1 + len(train) // segment)] or train)
+        elif how == "twice":
+            trains.append(trains[at])
+        elif how == "other":
+            trains.insert(chance.randrange(len(trains)), trains.pop(at))
+        elif how == "changed":
+            place = segment * chance.randrange(-(-len(train) // segment))
+            train[place + chance.randrange(HEADING.size)] ^= 1 << chance.randrange(8)
+            trains[at] = bytes(train)
+        else:
+            parts = [train[start : start + segment] for start in range(0, len(train) // segment * segment, segment)]
+            chance.shuffle(parts)
+            trains[at] = bytes(b"".join(parts) or train)
+    at_once, one_by_one, found, expected = LinkReceiver(), LinkReceiver(), [], []
+    for now, data in enumerate(trains):
+        view = memoryview(data)
+        train_read = read_train(view, segment)
+        if train_read is not None:
+            found += at_once.take_train(*train_read, float(now))
+        for heading, piece in read_pieces(view, segment):
+            if train_read is None:
+                found += at_once.take(*heading[2:], piece, float(now))
+            expected += one_by_one.take(*heading[2:], piece, float(now))
+        assert found == expected
+        assert (at_once.unacknowledged, at_once.since, at_once.is_urgent) == (
+            *(one_by_one.unacknowledged, one_by_one.since, one_by_one.is_urgent),
+        )
+    assert at_once.acknowledgment(9.0) == one_by_one.acknowledgment(9.0)
+
+
+def test_a_train_is_read_at_once() -> None:
+    (train,) = trains_of([bytes(200)], 64)
+    assert read_train(memoryview(train), 64) is not None
+    assert read_train(memoryview(train[:64] + train[128:]), 64) is None, "one is missing"
+    assert read_train(memoryview(train[:70]), 64) is None, "the last has no bytes"
+    other = bytearray(train)
+    other[64] ^= 1
+    assert read_train(memoryview(other), 64) is None, "one is no piece"
+
+
+@pytest.mark.parametrize("ranges", [[], [(5, 2)], [(9, 9), (0, 1)], [(0, 1 << 70)], [(-7, -3)]])
+def test_strange_acknowledgments_change_nothing_that_they_do_not_name(ranges: list[tuple[int, int]]) -> None:
+    sender = LinkSender(STREAM, 64, PathModel(64, 0.02), lambda _: None)
+    sender.send(bytes(200))
+    sender.transmit(1.0)
+    before = sender.in_flight
+    sender.acknowledged(ranges, 0.0, 1.01, 0, closed=False)
+    assert sender.in_flight == (0 if ranges == [(0, 1 << 70)] else before)
 
 
 def test_forged_pieces_do_not_stop_the_stream() -> None:

@@ -7,15 +7,21 @@ is: so everything is passed on in the order in which it came.
 """
 
 import asyncio
+import zlib
 from collections.abc import Callable
 from struct import Struct
 
 from ordercast.model.config import SECOND
+from ordercast.wire.datagram import MAX_DATAGRAM_SIZE
 
 GATHERED = 0xFFFD
 """As the origin of what a relay passes on: it is of several members, each part behind its origin and length."""
+COMPRESSED = 0xFFFC
+"""The same, compressed."""
 _PART = Struct(">HH")
-_MAX_GATHERED = 16_384  # bytes that wait; more go at once, since a lost datagram loses all of them
+_COMPRESSED_FROM = 256  # bytes; with less it saves nothing that matters
+_FAST = 1  # of zlib's levels
+_MAX_GATHERED = 32_000  # bytes that wait; more go at once, since a lost datagram loses all of them
 
 Parts = list[tuple[int, bytes | memoryview]]
 """Origins and their records, in the order in which they came."""
@@ -24,8 +30,11 @@ Parts = list[tuple[int, bytes | memoryview]]
 class Gathering:
     """What waits at one relay. Used inside one event loop."""
 
-    def __init__(self, members: int, hold: int, send: Callable[[Parts], None]) -> None:
-        """`hold`: nanoseconds that something waits at most; `send`: passes on, in one datagram if it fits."""
+    def __init__(self, members: int, hold: int, send: Callable[[Parts, bool], None]) -> None:
+        """`hold`: nanoseconds that something waits at most; `send`: passes on, in one datagram if it fits.
+
+        It is told whether there are only acknowledgments.
+        """
         self._everybody, self._hold, self._send = (1 << members) - 1, hold / SECOND, send
         self.pace = 1.0
         """Waiting times are multiplied by it."""
@@ -39,7 +48,7 @@ class Gathering:
         self._waiting.append((origin, bytes(records) if waits else records))
         self._size += len(records) + _PART.size
         if not waits:
-            self.release()
+            self.release(with_data=True)
             return
         self.spoke(origin)
         if self._waiting and self._size > _MAX_GATHERED:
@@ -53,14 +62,14 @@ class Gathering:
         if self._spoke & self._everybody == self._everybody:
             self.release()
 
-    def release(self) -> None:
+    def release(self, *, with_data: bool = False) -> None:
         """Passes on all that waits."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         waiting, self._waiting, self._size, self._spoke = self._waiting, [], 0, 0
         if waiting:
-            self._send(waiting)
+            self._send(waiting, not with_data)
 
     def close(self) -> None:
         """Passes on nothing any more."""
@@ -76,6 +85,24 @@ def joined(parts: Parts) -> bytes:
     for origin, records in parts:
         pieces += (_PART.pack(origin, len(records)), records)
     return b"".join(pieces)
+
+
+def compressed(body: bytes) -> bytes | None:
+    """Such a body, compressed; None: that would gain nothing."""
+    if len(body) < _COMPRESSED_FROM:
+        return None
+    smaller = zlib.compress(body, _FAST)
+    return smaller if len(smaller) < len(body) else None
+
+
+def decompressed(body: memoryview) -> memoryview | None:
+    """The opposite; None if it is none, or longer than any datagram."""
+    reader = zlib.decompressobj()
+    try:
+        found = reader.decompress(body, MAX_DATAGRAM_SIZE)
+    except zlib.error:
+        return None
+    return memoryview(found) if reader.eof and not reader.unused_data else None
 
 
 def separated(body: memoryview) -> Parts | None:

@@ -4,7 +4,7 @@ Pieces are not authenticated. Whoever forges a member's address can spoil datagr
 the stream goes on: pieces that contradict each other end their datagram, and it is handed over empty.
 """
 
-from ordercast.live.transport.pieces import add_range
+from ordercast.live.transport.pieces import Heading, add_range
 from ordercast.wire.datagram import MAX_DATAGRAM_SIZE
 
 MAX_RANGES = 32
@@ -67,6 +67,30 @@ class LinkReceiver:
             return [bytes(piece), *self._following()] if self._held else [bytes(piece)]
         complete = self._hold(datagram, index, count, piece)
         return self._following() if complete and not ahead else []
+
+    def take_train(self, heading: Heading, pieces: list[memoryview], now: float) -> list[bytes]:
+        """The same for pieces of one datagram whose numbers follow each other, from this heading on."""
+        _, _, number, datagram, index, count = heading
+        if number == self._latest + 1 and self._ranges and index + len(pieces) <= count:
+            ahead = datagram - self._next
+            if not self._is_possible(number, ahead):
+                return []
+            if not self.unacknowledged:
+                self.since = now
+            self.unacknowledged += len(pieces)
+            self._latest, self._latest_at = number + len(pieces) - 1, now
+            self._ranges[-1][1] = self._latest
+            if ahead < 0:
+                return []
+            if len(pieces) == count and not ahead and datagram not in self._held:
+                self._next += 1
+                return [b"".join(pieces), *self._following()] if self._held else [b"".join(pieces)]
+            complete = [self._hold(datagram, at, count, piece) for at, piece in enumerate(pieces, index)]
+            return self._following() if complete[-1] and not ahead else []
+        found: list[bytes] = []
+        for at, piece in enumerate(pieces):
+            found += self.take(number + at, datagram, index + at, count, piece, now)
+        return found
 
     def _is_possible(self, number: int, ahead: int) -> bool:
         """Whether a member may have sent this; what needs more memory than there is counts as lost."""

@@ -10,10 +10,9 @@ No socket and no clock: what is to be sent is given to `write`, times are second
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 from ordercast.live.transport.path_model import ACK_DELAY, PathModel, Sample
-from ordercast.live.transport.pieces import HEADING, HEADING_SIZE, MAGIC, NUMBERS_BELOW, numbers_in, pieces_of
+from ordercast.live.transport.pieces import HEADING, HEADING_SIZE, MAGIC, NUMBERS_BELOW, pieces_of
 
 Write = Callable[[list[bytes | memoryview]], None]
 """Sends pieces, headings and bytes in turn; all of one size but the last."""
@@ -45,15 +44,36 @@ class _Outgoing:
         return self.arrived != (1 << self.count) - 1
 
 
-class _Transmission(NamedTuple):
-    """One piece, sent once."""
+class _Train:
+    """Pieces of one datagram that were sent by one call: their numbers follow each other, as their places do."""
 
-    sample: Sample
-    """When it was sent, with all that was sent by the same call."""
-    size: int
-    datagram: _Outgoing
-    piece: int
-    """Its place in the datagram."""
+    __slots__ = ("below", "datagram", "first", "last_size", "piece", "sample", "size", "under_way")
+
+    def __init__(self, sample: Sample, datagram: _Outgoing, piece: int, first: int, below: int) -> None:
+        """`piece`: the place of the first in the datagram; `first`, `below`: the numbers of the transmissions."""
+        self.sample, self.datagram, self.piece, self.first, self.below = sample, datagram, piece, first, below
+        self.under_way = (1 << (below - first)) - 1
+        """Those that are neither known to have arrived nor taken to be lost, as a mask."""
+        self.size = self.last_size = 0
+        """Bytes of each with its heading, and of the last."""
+
+    def take(self, first: int, last: int) -> int:
+        """Those under way among these numbers, as a mask: they are not any more."""
+        first, last = max(first, self.first), min(last, self.below - 1)
+        if last < first:
+            return 0
+        found = self.under_way & (((1 << (last - first + 1)) - 1) << (first - self.first))
+        self.under_way ^= found
+        return found
+
+    def oldest(self) -> int:
+        """The lowest number that is under way."""
+        return self.first + (self.under_way & -self.under_way).bit_length() - 1
+
+    def bytes_of(self, mask: int) -> int:
+        """Their bytes."""
+        size = mask.bit_count() * self.size
+        return size - self.size + self.last_size if mask >> (self.below - self.first - 1) & 1 else size
 
 
 class LinkSender:
@@ -67,8 +87,8 @@ class LinkSender:
         self._kept: deque[_Outgoing] = deque()  # sent, and not known to be handed over
         self._handed_over = 0  # the other side is done with the datagrams below this number
         self._again: deque[tuple[_Outgoing, int]] = deque()  # pieces that were lost
-        self._under_way: dict[int, _Transmission] = {}  # by number, ascending
-        self._given_up: dict[int, _Transmission] = {}  # taken to be lost, by number
+        self._trains: deque[_Train] = deque()  # by number, ascending; something of the first is under way
+        self._given_up: dict[int, tuple[_Outgoing, int]] = {}  # taken to be lost, by number
         self._next_number = self._next_datagram = 0
         self.in_flight = 0
         """Bytes under way."""
@@ -137,15 +157,22 @@ class LinkSender:
         """
         self.closed = closed
         arrived, latest, number = 0, None, -1
-        under_way = self._under_way
-        for each in numbers_in(ranges, next(iter(under_way), NUMBERS_BELOW), self._next_number):
-            found = under_way.pop(each, None)
-            if found is not None:
-                self.in_flight -= found.size
-                arrived += found.size
-                found.datagram.arrived |= 1 << found.piece
-                if each > number:
-                    number, latest = each, found
+        begin, end = 0, len(ranges)  # they ascend
+        for each in self._trains:
+            while begin < end and ranges[begin][1] < each.first:
+                begin += 1
+            if begin == end:
+                break
+            at, found = begin, 0
+            while at < end and ranges[at][0] < each.below:
+                found |= each.take(*ranges[at])
+                at += 1
+            if found:
+                arrived += each.bytes_of(found)
+                each.datagram.arrived |= found << each.piece
+                number, latest = each.first + found.bit_length() - 1, each
+        self.in_flight -= arrived
+        self._drop_trains()
         if self._given_up:
             self._take_late(ranges)
         self._note_handed_over(waits_for)
@@ -182,17 +209,17 @@ class LinkSender:
 
     def _send_pieces(self, datagram: _Outgoing, first: int, end: int, now: float) -> None:
         """One transmission of each of these pieces."""
-        data, size, number, under_way = datagram.data, self._size, self._next_number, self._under_way
+        data, size, begin, stream, count = datagram.data, self._size, self._next_number, self._stream, datagram.count
         total = min(end * size, len(data)) - first * size + (end - first) * HEADING_SIZE
         sample = self._path.sent(total, end - first, now, self.in_flight)
         parts: list[bytes | memoryview] = []
-        for index in range(first, end):
-            piece = data[index * size : (index + 1) * size]
-            parts.append(HEADING.pack(MAGIC, self._stream, number, datagram.number, index, datagram.count))
-            parts.append(piece)
-            under_way[number] = _Transmission(sample, len(piece) + HEADING_SIZE, datagram, index)
-            number += 1
-        self._next_number = number
+        for number, index in enumerate(range(first, end), begin):
+            parts.append(HEADING.pack(MAGIC, stream, number, datagram.number, index, count))
+            parts.append(data[index * size : (index + 1) * size])
+        train = _Train(sample, datagram, first, begin, begin + end - first)
+        train.size, train.last_size = size + HEADING_SIZE, len(parts[-1]) + HEADING_SIZE
+        self._trains.append(train)
+        self._next_number = train.below
         self.in_flight += total
         self._last_sent = now
         self._write(parts)
@@ -206,52 +233,76 @@ class LinkSender:
         return self._path.may_send_at()
 
     def _times_out_at(self) -> float | None:
-        if not self._under_way:
+        if not self._trains:
             return None
         return self._last_sent + self._path.timeout * (1 << min(self._timeouts, _MAX_BACKOFF))
 
     def _probe(self, now: float) -> None:
         """Nothing was acknowledged for a timeout: the oldest pieces are sent once more."""
         self._timeouts += 1
-        oldest = [each for _, each in zip(range(_PROBES), self._under_way.values(), strict=False)]
-        for each in oldest:
-            self._send_again(each.datagram, each.piece, now)
+        for datagram, piece in self._oldest(_PROBES):
+            self._send_again(datagram, piece, now)
         if self._timeouts == _COLLAPSED_AFTER:
             self._path.collapsed()
 
+    def _oldest(self, most: int) -> list[tuple[_Outgoing, int]]:
+        """The pieces that have been under way for the longest time."""
+        found: list[tuple[_Outgoing, int]] = []
+        for train in self._trains:
+            found += [(train.datagram, train.piece + place) for place in _places(train.under_way)]
+            if len(found) >= most:
+                break
+        return found[:most]
+
     def _find_lost(self, now: float) -> None:
         """What was sent before the latest that arrived, and is overdue, is sent again."""
-        path, reordering = self._path, self._reordering
+        path, reordering, largest = self._path, self._reordering, self._largest
         overdue = now - max(path.smoothed, path.latest) - max(reordering, path.smoothed / 8)
         before = self._largest_at - max(reordering, path.smoothed / 8)
         packets = REORDERING_PACKETS if not reordering else NUMBERS_BELOW
-        lost: list[int] = []
+        lost = 0
         self._loss_at = None
-        for number, each in self._under_way.items():
-            if number >= self._largest:
+        for train in self._trains:
+            if train.first >= largest:
                 break
-            sent = each.sample.time
-            if number + packets <= self._largest or sent <= before or sent <= overdue:
-                lost.append(number)
-            elif self._loss_at is None:
+            if not train.under_way:
+                continue
+            sent = train.sample.time
+            is_late = sent <= before or sent <= overdue
+            found = train.take(train.first, largest - 1 if is_late else largest - packets)
+            if found:
+                lost += found.bit_count()
+                self._give_up(train, found)
+            if self._loss_at is None and train.under_way and not is_late and train.oldest() < largest:
                 self._loss_at = now + (sent - overdue)
         if lost:
-            self._give_up(lost)
+            self._drop_trains()
+            self._note_losses(lost)
 
-    def _give_up(self, lost: list[int]) -> None:
-        for number in lost:
-            each = self._under_way.pop(number)
-            self.in_flight -= each.size
-            self._given_up[number] = each
-            if not each.datagram.arrived >> each.piece & 1:
-                self._again.append((each.datagram, each.piece))
+    def _give_up(self, train: _Train, lost: int) -> None:
+        """These of a train, as a mask, are sent again."""
+        self.in_flight -= train.bytes_of(lost)
+        datagram = train.datagram
+        for place in _places(lost):
+            piece = train.piece + place
+            self._given_up[train.first + place] = datagram, piece
+            if not datagram.arrived >> piece & 1:
+                self._again.append((datagram, piece))
+
+    def _note_losses(self, lost: int) -> None:
         while len(self._given_up) > _REMEMBERED:
             del self._given_up[next(iter(self._given_up))]
-        self._path.lost(len(lost))
+        self._path.lost(lost)
         if self._reordering:
             self._losses_in_order += 1
             if self._losses_in_order > _ROUNDS_WITHOUT_REORDERING:
                 self._reordering, self._losses_in_order = 0.0, 0
+
+    def _drop_trains(self) -> None:
+        """Nothing of the first ones is under way any more."""
+        trains = self._trains
+        while trains and not trains[0].under_way:
+            trains.popleft()
 
     def _note_handed_over(self, waits_for: int) -> None:
         """Pieces are not authenticated: their numbers may have arrived without them, or they without their numbers.
@@ -272,18 +323,18 @@ class LinkSender:
 
     def _forget(self, done: _Outgoing) -> None:
         """What is under way of a datagram, or waits to be sent again, does not matter any more."""
-        for number, each in list(self._under_way.items()):
-            if each.datagram is done:
-                self.in_flight -= each.size
-                del self._under_way[number]
+        for train in self._trains:
+            if train.datagram is done:
+                self.in_flight -= train.bytes_of(train.take(train.first, train.below))
+        self._drop_trains()
         done.arrived = (1 << done.count) - 1
 
     def _take_late(self, ranges: Sequence[tuple[int, int]]) -> None:
         """What was taken to be lost, and has arrived."""
         late = [number for number in self._given_up if any(first <= number <= last for first, last in ranges)]
         for number in late:
-            found = self._given_up.pop(number)
-            found.datagram.arrived |= 1 << found.piece
+            datagram, piece = self._given_up.pop(number)
+            datagram.arrived |= 1 << piece
         if late:
             self._allow_more_reordering()
 
@@ -291,3 +342,8 @@ class LinkSender:
         self._losses_in_order = 0
         smoothed = self._path.smoothed
         self._reordering = min(max(2 * self._reordering, smoothed / 4), smoothed)
+
+
+def _places(mask: int) -> list[int]:
+    """The places of the bits that are set, ascending."""
+    return [place for place in range(mask.bit_length()) if mask >> place & 1]

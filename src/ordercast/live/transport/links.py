@@ -15,13 +15,13 @@ heard that they may go on: so nothing piles up there.
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 from ordercast.live.transport.addresses import Address
 from ordercast.live.transport.link_receiver import ACKNOWLEDGE_AFTER, LinkReceiver
 from ordercast.live.transport.link_sender import LinkSender, Write
 from ordercast.live.transport.path_model import ACK_DELAY, PathModel
-from ordercast.live.transport.pieces import Heading, one_piece, read_pieces
+from ordercast.live.transport.pieces import one_piece, read_pieces, read_train
 from ordercast.live.transport.sockets import SocketAddress, socket_address, source_address
 from ordercast.wire.control import LinkAcknowledgment
 
@@ -196,13 +196,15 @@ class Links:
             return []
         found: list[bytes] = []
         now, receiver = time.monotonic(), self._receivers[place]
-        if len(data) <= segment:
-            pieces: Iterable[tuple[Heading, memoryview]] = one_piece(data)
+        train = read_train(data, segment) if len(data) > segment else None
+        if train is not None:
+            if train[0][1] == self._stream:
+                found = receiver.take_train(*train, now)
         else:
-            pieces = read_pieces(data, segment)
-        for (_, stream, number, datagram, index, count), piece in pieces:
-            if stream == self._stream:
-                found += receiver.take(number, datagram, index, count, piece, now)
+            pieces = one_piece(data) if len(data) <= segment else read_pieces(data, segment)
+            for (_, stream, number, datagram, index, count), piece in pieces:
+                if stream == self._stream:
+                    found += receiver.take(number, datagram, index, count, piece, now)
         if receiver.unacknowledged:
             self._to_acknowledge.add(place)
         return found

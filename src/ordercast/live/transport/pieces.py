@@ -7,7 +7,7 @@ repeats a piece: so an acknowledgment says which of them arrived. Datagrams of a
 Nothing of it is authenticated: a datagram is opened when it is complete, and acknowledgments travel in datagrams.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from struct import Struct
 
 MAGIC = 0xC7
@@ -17,6 +17,24 @@ NUMBERS_BELOW = 1 << 64
 
 Heading = tuple[int, int, int, int, int, int]
 """Magic, stream, number, datagram, index, pieces in all."""
+
+
+def read_train(data: memoryview, segment: int) -> tuple[Heading, list[memoryview]] | None:
+    """The first heading, and the bytes of all, if these segments are pieces of one datagram that were sent together.
+
+    As most are that the system has merged; None: they must be read one by one.
+    """
+    if segment <= HEADING_SIZE or 0 < len(data) % segment <= HEADING_SIZE:
+        return None
+    heading: Heading = HEADING.unpack_from(data)
+    magic, stream, number, datagram, index, count = heading
+    starts = range(0, len(data), segment)
+    if magic != MAGIC or index + len(starts) > count:
+        return None
+    for place, start in enumerate(starts):
+        if HEADING.unpack_from(data, start) != (magic, stream, number + place, datagram, index + place, count):
+            return None
+    return heading, [data[start + HEADING_SIZE : start + segment] for start in starts]
 
 
 def read_pieces(data: memoryview, segment: int) -> Iterator[tuple[Heading, memoryview]]:
@@ -84,9 +102,3 @@ def _insert(ranges: list[list[int]], number: int, most: int) -> bool:
     if len(ranges) > most:
         del ranges[0]
     return True
-
-
-def numbers_in(ranges: Iterable[tuple[int, int]], floor: int, below: int) -> Iterator[int]:
-    """The numbers of these ranges that are at least `floor` and below the other limit."""
-    for first, last in ranges:
-        yield from range(max(first, floor), min(last + 1, below))

@@ -8,7 +8,7 @@ Whatever arrives from the network is understood, or dropped and counted by reaso
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
 
-from ordercast.live.transport.gathering import GATHERED, separated
+from ordercast.live.transport.gathering import COMPRESSED, GATHERED, decompressed, separated
 from ordercast.live.transport.receiver import Receiver
 from ordercast.live.transport.relay import ORIGIN, ORIGIN_SIZE
 from ordercast.live.transport.reorder_buffer import OrderedStreams, Stream
@@ -250,6 +250,8 @@ class Receiving:
             body = memoryview(datagram.body)[ORIGIN_SIZE:]
             if origin == GATHERED:
                 self._unpack_gathered(body)
+            elif origin == COMPRESSED:
+                self._unpack_gathered(decompressed(body))
             else:
                 self._unpack_relayed(origin, body)
         elif not datagram.flags & TO_RELAY:
@@ -268,7 +270,7 @@ class Receiving:
 
     def _receive_relayed_before(self, origin: int) -> None:
         """Who sends in the view before has not heard of the current one; what was gathered shows nothing of it."""
-        if origin == GATHERED:
+        if origin in {GATHERED, COMPRESSED}:
             return
         if self._table.previous is not None and origin < len(self._table.previous.addresses):
             self._receiver.other_view_received(origin)
@@ -291,8 +293,8 @@ class Receiving:
             self._looping_back = False
         return True
 
-    def _unpack_gathered(self, body: memoryview) -> None:
-        parts = separated(body)
+    def _unpack_gathered(self, body: memoryview | None) -> None:
+        parts = None if body is None else separated(body)
         if parts is None:
             self.dropped[Rejection.MALFORMED] += 1
             return

@@ -23,7 +23,7 @@ from collections.abc import Callable
 from struct import Struct
 
 from ordercast.live.transport.addresses import Address
-from ordercast.live.transport.gathering import GATHERED, Gathering, Parts, joined
+from ordercast.live.transport.gathering import COMPRESSED, GATHERED, Gathering, Parts, compressed, joined
 from ordercast.live.transport.reorder_buffer import Stream
 from ordercast.model.config import MILLISECOND
 from ordercast.wire.datagram import CAN_WAIT, FROM_RELAY, MAX_DATAGRAM_SIZE, RELAY, TO_RELAY, UNORDERED, Datagram
@@ -56,7 +56,7 @@ class Relay:
 
         `hold`: nanoseconds, at most.
         """
-        self.gathering = Gathering(members, hold, lambda parts: self._pass_on_all(session, parts))
+        self.gathering = Gathering(members, hold, lambda parts, alike: self._pass_on_all(session, parts, alike=alike))
 
     def pass_on(self, origin: int, session: int, records: bytes | memoryview, *, waits: bool = False) -> None:
         """Sends to all what one member sent; `waits`: together with what others send, if it gathers."""
@@ -70,15 +70,20 @@ class Relay:
         if self.gathering is not None:
             self.gathering.close()
 
-    def _pass_on_all(self, session: int, parts: Parts) -> None:
+    def _pass_on_all(self, session: int, parts: Parts, *, alike: bool) -> None:
         last = parts[-1][1]
         if len(parts) > 1 and sum(len(records) for _, records in parts) > MAX_DATAGRAM_SIZE // 2:
-            self._pass_on_all(session, parts[:-1])  # a datagram full of data takes nothing along
+            self._pass_on_all(session, parts[:-1], alike=True)  # a datagram full of data takes nothing along
             parts = parts[-1:]
         if len(parts) == 1:
             self._pass_on(parts[0][0], session, last)
+            return
+        body = joined(parts)
+        smaller = compressed(body) if alike else None
+        if smaller is None:
+            self._pass_on(GATHERED, session, body)
         else:
-            self._pass_on(GATHERED, session, joined(parts))
+            self._pass_on(COMPRESSED, session, smaller)
 
     def _pass_on(self, origin: int, session: int, records: bytes | memoryview) -> None:
         self.passed += 1
