@@ -20,10 +20,10 @@ def mount(*arguments: object) -> bool:
 
 
 @contextmanager
-def small_disk(place: Path) -> Iterator[Path]:
-    """A disk of 300 kilobytes at this place, which is made."""
+def small_disk(place: Path, kilobytes: int = 300) -> Iterator[Path]:
+    """A disk of so many kilobytes at this place, which is made."""
     place.mkdir()
-    if not mount("-o", "size=300k", "tmpfs", place):
+    if not mount("-o", f"size={kilobytes}k", "tmpfs", place):
         pytest.skip("only who may mount a small disk can fill one")
     try:
         yield place

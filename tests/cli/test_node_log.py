@@ -56,3 +56,55 @@ def test_all_are_killed_and_nothing_is_printed_twice(tmp_path: Path) -> None:
         (0, "A", b"before"),
         (1, "C", b"after"),
     ]
+
+
+def line_of(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    return process.stdout.readline()
+
+
+def test_one_and_then_two_are_killed_and_started_again_with_the_same_arguments(tmp_path: Path) -> None:
+    group = free_group("kept", NAMES)
+    nodes = {name: start(group, tmp_path, name) for name in NAMES}
+
+    def all_print(line: str, *names: str) -> None:
+        for name in names:
+            assert line_of(nodes[name]) == line, name
+        while not all(
+            any(line.endswith(f"\t{one.payload.decode()}\n") for one in read(tmp_path / name)) for name in names
+        ):
+            pass  # what is printed may not be on the disk yet, and would be printed again
+
+    def kill(*names: str) -> None:
+        for name in names:
+            nodes[name].kill()
+            nodes[name].communicate()
+
+    def start_again(*names: str) -> None:
+        nodes.update({name: start(group, tmp_path, name) for name in names})
+
+    try:
+        say(nodes["A"], "first")
+        all_print("A\tfirst\n", *NAMES)
+        kill("B")
+        say(nodes["C"], "meanwhile")
+        all_print("C\tmeanwhile\n", "A", "C")
+        start_again("B")
+        all_print("C\tmeanwhile\n", "B")  # what it lacks, and nothing that it had
+        kill("A", "C")
+        start_again("C", "A")
+        say(nodes["A"], "last")
+        all_print("A\tlast\n", *NAMES)
+        for node in nodes.values():
+            assert node.stdin is not None
+            node.stdin.close()
+            node.stdin = None
+        told = {name: node.communicate(timeout=30) for name, node in nodes.items()}
+    finally:
+        for node in nodes.values():
+            node.kill()
+    assert {name: printed for name, (printed, _) in told.items()} == dict.fromkeys(NAMES, "")
+    assert [node.returncode for node in nodes.values()] == [0, 0, 0]
+    expected = [(0, "A", b"first"), (1, "C", b"meanwhile"), (2, "A", b"last")]
+    for name in NAMES:
+        assert [(one.position, one.sender, one.payload) for one in read(tmp_path / name)] == expected

@@ -117,6 +117,36 @@ def test_a_message_is_durable_without_a_minority(tmp_path: Path, monkeypatch: py
     run(test)
 
 
+@pytest.mark.parametrize("slow", ["A", "B"])
+def test_a_promise_for_the_next_view_is_said_when_it_is_on_the_disk(
+    slow: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """C is killed, and so A and B must agree on the next view: as long as the disk of one of them hangs, they do not."""
+    sync, released = os.fdatasync, threading.Event()
+
+    def hangs(descriptor: int) -> None:
+        if is_file_in(tmp_path / slow, descriptor):
+            released.wait(20)
+        sync(descriptor)
+
+    async def test() -> None:
+        released.set()
+        a, b, c = await open_logged(new_name(), tmp_path, "A", "B", "C", failure_timeout=0.6)
+        await c.send(b"x", until="durable")
+        released.clear()
+        await kill(c)
+        await asyncio.sleep(1.5)
+        assert [sorted(group.stats().members) for group in (a, b)] == [["A", "B", "C"]] * 2
+        released.set()
+        async with asyncio.timeout(10):
+            while any("C" in group.stats().members for group in (a, b)):
+                await asyncio.sleep(0.01)
+        await asyncio.gather(a.close(), b.close())
+
+    monkeypatch.setattr("ordercast.log.disk._fdatasync", hangs)
+    run(test)
+
+
 def test_a_disk_that_fails_ends_its_member_and_the_others_continue(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
