@@ -121,7 +121,7 @@ def test_a_message_is_durable_without_a_minority(tmp_path: Path, monkeypatch: py
 def test_a_promise_for_the_next_view_is_said_when_it_is_on_the_disk(
     slow: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """C is killed, and so A and B must agree on the next view: as long as the disk of one of them hangs, they do not."""
+    """C is killed, and so A and B must agree on the next view: while the disk of one of them hangs, they do not."""
     sync, released = os.fdatasync, threading.Event()
 
     def hangs(descriptor: int) -> None:
