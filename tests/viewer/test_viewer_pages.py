@@ -192,6 +192,14 @@ def test_a_page_follows_a_trace_that_grows(page: Page, tmp_path: Path) -> None:
             writer.append([row(0, number, begun + number * second, "send", 0, number, destinations=(0, 1), size=8)])
             page.until(f"byId('status').textContent.includes('{number + 1} events here: {number + 1} drawn')")
             assert page.evaluate(f"app.first.to > {number * second}")
+        page.evaluate("app.first.show(1e9, 1.5e9)")
+        config = '{"live": {"members": ["ann", "bob", "eve"], "one_clock": true}}'
+        writer.describe({"protocol": "po", "nodes": 3, "complete": True, "node": 0, "config": config})
+        page.until("app.first.run.names.join() === 'ann,bob,eve'")
+        page.until("Boolean(app.first.counted)")
+        assert page.evaluate("[app.first.from, app.first.to].join()") == "1000000000,1500000000", "the window stays"
+        assert page.evaluate("app.first.label.textContent").endswith("complete")
+        page.evaluate("app.first.whole()")
         assert page.taken_errors() == []
         shutil.rmtree(tmp_path / "events")
         page.until("byId('status').className === 'wrong'")

@@ -67,7 +67,8 @@ def _grown(traces: Traces, query: Query) -> dict[str, Any]:
     return {
         "rows": run.events.rows,
         "duration": max(0, last - origin),
-        "nodes": run.nodes,
+        "names": run.names,
+        "ended": run.ended,
         "since": None if since is None else since - origin,
     }
 

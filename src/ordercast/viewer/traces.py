@@ -79,12 +79,18 @@ class ViewedRun:
 
     @property
     def names(self) -> list[str]:
-        """The names of the nodes."""
+        """The names of the nodes. Who comes back under its name is another one, and has its number behind the name."""
         names: list[str] = []
         for row in self.rows:
             for node, (one, other) in enumerate(zip_longest(names[:], member_names(row))):
                 names[node : node + 1] = [str(other if one in {None, name_of(node)} and other else one)]
+        names = [f"{name}({name_of(node)})" if name in names[:node] else name for node, name in enumerate(names)]
         return [*names, *map(name_of, range(len(names), self.nodes))]
+
+    @property
+    def ended(self) -> str:
+        """How it ended, in a word."""
+        return _ended(self.rows)
 
     def forget(self) -> None:
         """The summary is made anew when it is asked for: there are more events."""
@@ -105,7 +111,7 @@ class ViewedRun:
             "rows": self.events.rows,
             "duration": end - begin,
             "margin": self.margin,
-            "ended": _ended(self.rows),
+            "ended": self.ended,
             "recorded": self.recorded or None,
             "one_clock": all(has_one_clock(each) for each in self.rows),
             "summarised": self.summary.possible,
@@ -166,7 +172,17 @@ class Traces:
                                 run.events.add(groups)
                                 run.forget()
                                 new += groups if run is found else []
-            return found, min((group.times[0] for group in new), default=None)
+            self._read_rows()
+            return self.run(key), min((group.times[0] for group in new), default=None)
+
+    def _read_rows(self) -> None:
+        """What the rows of runs say now: members that have come in, and how runs ended."""
+        rows: dict[str, list[RunRow]] = {}
+        for row in read_runs(self.folders):
+            rows.setdefault(str(row[RUN]), []).append(row)
+        for key, run in self.runs.items():
+            if key == run.name and key in rows and tuple(rows[key]) != run.rows:
+                self.runs[key] = replace(run, rows=tuple(rows[key]))
 
     def tell(self, key: str, story: Mapping[str, Any]) -> None:
         """Gives a run its story: `story` for the panel, `step`, the nanoseconds of one, and `labels` of messages."""
@@ -189,7 +205,7 @@ class Traces:
 
 
 def _in_short(run: ViewedRun) -> Mapping[str, Any]:
-    return {"name": run.name, "rows": run.events.rows, "ended": _ended(run.rows)}
+    return {"name": run.name, "rows": run.events.rows, "ended": run.ended}
 
 
 def _ended(rows: Sequence[RunRow]) -> str:

@@ -58,7 +58,7 @@ class App {
       try {
         for (const view of [...this.views]) {
           const found = await view.follow();
-          if (found === "other") { await this.open(byId("run").value, byId("beside").value); break; }
+          if (found === "other") { await this.openAgain(); break; }
           stale ||= found === "more";
         }
         if (stale && second % 5 === 0) { stale = false; for (const view of this.views) await view.summarise(); }
@@ -67,6 +67,12 @@ class App {
         if (error.gone) { this.gone = error.message; return; }
       }
     }
+  }
+  /** There are other members than before: the same runs, at the same time. */
+  async openAgain() {
+    const { from, to, limit } = this.first, part = from > 0 || to < limit;
+    await this.open(byId("run").value, byId("beside").value);
+    if (part) this.first.show(from, to);
   }
   async open(key, beside) {
     const keys = beside && beside !== key ? [key, beside] : [key];

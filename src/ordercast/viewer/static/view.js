@@ -13,7 +13,7 @@ class View {
     this.canvas.role = "application";
     this.canvas.ariaLabel = `Space-time diagram of ${run.name}. Arrow keys move, plus and minus zoom, brackets step from event to event, Enter asks for the message.`;
     this.label = document.createElement("div"); this.label.className = "name";
-    this.label.textContent = [run.protocol, run.rules && `${run.rules} rules`, run.name, run.ended].filter(Boolean).join(" · ");
+    this.nameIt();
     this.element.append(this.map, this.canvas, this.label);
     this.tiles = new Tiles(source, run, () => this.draw(), (error) => heard.failed(error));
     this.painter = new Painter(run, shown);
@@ -23,6 +23,10 @@ class View {
     this.listen();
     new ResizeObserver(() => this.resize()).observe(this.element);
     this.summarise();
+  }
+  nameIt() {
+    const { run } = this;
+    this.label.textContent = [run.protocol, run.rules && `${run.rules} rules`, run.name, run.ended].filter(Boolean).join(" · ");
   }
   summarise() {
     return this.source.summary(this.run.key).then((summary) => {
@@ -35,7 +39,10 @@ class View {
   /** Asks what was written meanwhile; a window that reaches to the end moves with it, or grows if all is shown. */
   async follow() {
     const found = await this.source.grown(this.run.key), { run } = this;
-    if (found.since === null || found.nodes !== run.nodes) return found.since === null ? "same" : "other";
+    const ended = found.ended !== run.ended;
+    if (ended) { run.ended = found.ended; this.nameIt(); }
+    if (found.names.join() !== run.names.join()) return "other";
+    if (found.since === null) return ended ? "more" : "same";
     const before = run.duration, whole = this.from <= 0, end = this.to >= before;
     run.rows = found.rows; run.duration = found.duration;
     this.tiles.grow(found.since);
