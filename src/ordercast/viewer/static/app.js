@@ -11,7 +11,7 @@ class App {
     this.fill(byId("beside"), data.runs, "nothing");
     byId("comparing").hidden = data.runs.length < 2;
     byId("title").textContent = `ordercast: ${data.title.join(", ")}`;
-    byId("title").title = data.title.join("\n");
+    byId("title").title = data.title.join("\n"); document.title = byId("title").textContent;
     byId("run").addEventListener("change", () => this.guarded(() => this.open(byId("run").value, byId("beside").value)));
     byId("beside").addEventListener("change", () => this.guarded(() => this.open(byId("run").value, byId("beside").value)));
     byId("in").addEventListener("click", () => this.first?.zoom(0.5));
