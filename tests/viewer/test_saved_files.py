@@ -150,6 +150,25 @@ def test_the_saved_picture_is_the_one_that_is_shown(page: Page, tmp_path: Path) 
         assert found == [*colour(page, name), 255]
 
 
+def test_two_runs_beside_each_other_are_saved_both(page: Page, tmp_path: Path) -> None:
+    other = [each for each in one_loss() if each[3] not in {"lose", "stop", "resume"}]
+    traces = [write(tmp_path / "a", one_loss(), run="a"), write(tmp_path / "b", other, run="b")]
+    page.show(page_of(tmp_path, *traces, runs=("a", "b")))
+    page.until("byId('panel').innerText.includes('1 difference, in rings')")
+    page.evaluate("app.redraw()")
+    page.settle()
+    width, above, below = page.evaluate("[app.first.width, app.first.height, app.views[1].height]")
+    x, y = page.evaluate("(({ painter }) => [painter.x(802), painter.y(2)])(app.views[1])")
+    for kind, button in (("png", "PNG"), ("svg+xml", "SVG")):
+        size, found = drawn(page, kind, page.saved(button), x, above + y)
+        assert (size, found) == ([width, above + below], [*colour(page, "deliver"), 255]), "the lower run is below"
+    saved = page.saved("Perfetto")
+    assert len(imported(saved)) == 2 * 2, "in each run a transmission to E2, and a copy to E3"
+    names = [each["args"]["name"] for each in json.loads(saved)["traceEvents"] if each["name"] == "process_name"]
+    assert names == [f"E{node}, {where} run" for where in ("upper", "lower") for node in (1, 2, 3)]
+    assert page.taken_errors() == []
+
+
 def test_the_svg_has_what_the_canvas_has_and_opens_as_a_picture(page: Page, tmp_path: Path) -> None:
     config = json.dumps({"live": {"members": [HOSTILE, "bob", "eve"]}})
     page.show(page_of(tmp_path, write(tmp_path / "t", one_loss(), config=config)))

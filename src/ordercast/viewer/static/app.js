@@ -309,19 +309,30 @@ class App {
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 10000);
   }
+  /** What a saved file is called: by the run, or by both. */
+  get fileName() { return this.views.map((view) => view.run.name).join(" beside "); }
   async savePerfetto() {
-    const view = this.first, table = await view.source.events(view.run.key, view.from, view.to);
-    const text = JSON.stringify(perfettoOf(view.run, table));
-    this.save(`${view.run.name}.perfetto.json`, new Blob([text], { type: "application/json" }));
-    if (table.cut) this.say(`the file has the first ${count(table.rows)} events of what is in sight: zoom in for the others`, true);
+    const tables = await Promise.all(this.views.map((view) => view.source.events(view.run.key, view.from, view.to)));
+    const text = JSON.stringify(perfettoOf(this.views.map((view) => view.run), tables));
+    this.save(`${this.fileName}.perfetto.json`, new Blob([text], { type: "application/json" }));
+    const cut = tables.find((table) => table.cut);
+    if (cut) this.say(`the file has the first ${count(cut.rows)} events of what is in sight: zoom in for the others`, true);
   }
-  savePng() { this.first?.canvas.toBlob((blob) => this.save(`${this.first.run.name}.png`, blob)); }
+  savePng() {
+    const canvases = this.views.map((view) => view.canvas), all = made("canvas", { width: Math.max(...canvases.map((each) => each.width)), height: canvases.reduce((sum, each) => sum + each.height, 0) });
+    let top = 0;
+    for (const canvas of canvases) { all.getContext("2d").drawImage(canvas, 0, top); top += canvas.height; }
+    all.toBlob((blob) => this.save(`${this.fileName}.png`, blob));
+  }
   picture() {
-    const view = this.first, context = new SvgContext(view.width, view.height);
-    view.painter.paint(context, view.at(), view.entries(), view.chosen);
-    return context.document(`${view.run.name}, ${clockText(view.from)} to ${clockText(view.to)}`);
+    const contexts = this.views.map((view, at) => {
+      const context = new SvgContext(view.width, view.height, `c${at}-`);
+      view.painter.paint(context, view.at(), view.entries(), view.chosen);
+      return context;
+    });
+    return svgDocument(contexts, `${this.fileName}, ${clockText(this.first.from)} to ${clockText(this.first.to)}`);
   }
-  saveSvg() { this.save(`${this.first.run.name}.svg`, new Blob([this.picture()], { type: "image/svg+xml" })); }
+  saveSvg() { this.save(`${this.fileName}.svg`, new Blob([this.picture()], { type: "image/svg+xml" })); }
 }
 
 function byId(name) { return document.getElementById(name); }

@@ -2,8 +2,9 @@
 // As much of a canvas' context as the painter uses, written as SVG.
 
 class SvgContext {
-  constructor(width, height) {
-    this.width = width; this.height = height; this.parts = []; this.defs = []; this.open = 0; this.saved = [];
+  /** `names`: what its names begin with, if it is put beside others. */
+  constructor(width, height, names = "c") {
+    this.names = names; this.width = width; this.height = height; this.parts = []; this.defs = []; this.open = 0; this.saved = [];
     this.globalAlpha = 1; this.lineWidth = 1; this.dash = []; this.path = "";
     this.measure = document.createElement("canvas").getContext("2d");
   }
@@ -15,7 +16,7 @@ class SvgContext {
   lineTo(x, y) { this.path += `L${n(x)} ${n(y)}`; }
   closePath() { this.path += "z"; }
   clip() {
-    const name = `c${this.defs.length}`;
+    const name = `${this.names}${this.defs.length}`;
     this.defs.push(`<clipPath id="${name}"><path d="${this.path}"/></clipPath>`);
     this.parts.push(`<g clip-path="url(#${name})">`); this.open++;
   }
@@ -41,9 +42,18 @@ class SvgContext {
     this.parts.push(`<image x="${n(x)}" y="${n(y)}" width="${n(width)}" height="${n(height)}" preserveAspectRatio="none" style="image-rendering:pixelated" href="${part.toDataURL()}"/>`);
   }
   alpha() { return this.globalAlpha < 1 ? ` opacity="${this.globalAlpha}"` : ""; }
-  document(title) {
-    return `<svg xmlns="http://www.w3.org/2000/svg" width="${this.width}" height="${this.height}" viewBox="0 0 ${this.width} ${this.height}"><title>${escaped(title)}</title><defs>${this.defs.join("")}</defs>${this.parts.join("\n")}</svg>\n`;
-  }
+}
+
+/** Contexts below each other as one document. */
+function svgDocument(contexts, title) {
+  const width = Math.max(...contexts.map((each) => each.width)), defs = contexts.flatMap((each) => each.defs).join("");
+  let height = 0;
+  const parts = contexts.map((each) => {
+    const text = each.parts.join("\n"), top = height;
+    height += each.height;
+    return top ? `<g transform="translate(0 ${top})">${text}</g>` : text;
+  });
+  return `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}"><title>${escaped(title)}</title><defs>${defs}</defs>${parts.join("\n")}</svg>\n`;
 }
 
 function n(number) { return String(Math.round(number * 100) / 100); }
