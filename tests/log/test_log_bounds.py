@@ -1,5 +1,6 @@
 """Where things begin and end in a log: bytes, positions, sizes, ages."""
 
+import time
 from pathlib import Path
 from struct import pack
 
@@ -164,7 +165,7 @@ def test_only_frames_with_packets_that_are_asked_for_are_handed_out() -> None:
 
 def test_a_reader_that_follows_looks_again_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
     slept: list[float] = []
-    monkeypatch.setattr("ordercast.log.reader.time.sleep", slept.append)
+    monkeypatch.setattr(time, "sleep", slept.append)
     reader._wait()
     assert slept == [reader.POLL_SECONDS]
 

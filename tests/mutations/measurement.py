@@ -52,19 +52,19 @@ def measured(checks: Iterable[Check], code: Sequence[str], file: Path | None = N
     found: list[Measured] = []
     for module, group in groupby(checks, key=lambda check: check.module):
         here = list(group)
-        digest = _digest(module, code)
-        if (known := kept.of(module, digest, here)) is None:
+        if (known := kept.of(module, code, here)) is None:
             load_profile()
-            at_import = apart(lambda module=module: _lines_at_import(module, code))  # type: ignore[misc]
-            known = [_measure(check, code, at_import) for check in here]
-            kept.add(module, digest, known)
+            at_import, needed = apart(lambda module=module: _lines_at_import(module, code))  # type: ignore[misc]
+            known = [_measure(check, code, at_import, needed) for check in here]
+            kept.add(module, code, known, needed)
         found += known
     return sorted(found, key=lambda it: it.seconds)
 
 
-def _measure(check: Check, code: Sequence[str], at_import: Lines) -> Measured:
+def _measure(check: Check, code: Sequence[str], at_import: Lines, needed: set[str]) -> Measured:
     seconds, on_processor = apart(lambda: _times(check))
-    lines = apart(lambda: _lines(check.run, code))
+    lines, loaded = apart(lambda: _lines(check.run, code))
+    needed |= loaded
     both = {module: lines.get(module, frozenset()) | at_import.get(module, frozenset()) for module in code}
     return Measured(check._replace(limit=2 + PATIENCE * on_processor), seconds, both)
 
@@ -75,14 +75,15 @@ def _times(check: Check) -> tuple[float, float]:
     return time.perf_counter() - began, time.process_time() - processor_began
 
 
-def _lines_at_import(module: str, code: Sequence[str]) -> Lines:
+def _lines_at_import(module: str, code: Sequence[str]) -> tuple[Lines, set[str]]:
     """Lines of functions that run while a test module and all that it needs are imported."""
-    for name in [name for name in sys.modules if path_of(name) and not name.startswith("tests.mutations")]:
+    for name in [name for name in sys.modules if _is_measured(name)]:
         del sys.modules[name]
     return _lines(lambda: import_module(module), code)
 
 
-def _lines(work: Callable[[], object], code: Sequence[str]) -> Lines:
+def _lines(work: Callable[[], object], code: Sequence[str]) -> tuple[Lines, set[str]]:
+    """Also which of our modules were loaded then: what is measured holds until one of them changes."""
     tracer = _Tracer(code)
     threading.settrace(tracer)
     sys.settrace(tracer)
@@ -90,7 +91,12 @@ def _lines(work: Callable[[], object], code: Sequence[str]) -> Lines:
         work()
     finally:
         sys.settrace(None)
-    return {module: frozenset(lines) for module, lines in tracer.found.items()}
+    lines = {module: frozenset(lines) for module, lines in tracer.found.items()}
+    return lines, {name for name in sys.modules if _is_measured(name)}
+
+
+def _is_measured(name: str) -> bool:
+    return path_of(name) is not None and not name.startswith("tests.mutations")
 
 
 class _Tracer:
@@ -159,17 +165,17 @@ class _Kept:
 
     def __init__(self, file: Path | None) -> None:
         self._file = file
-        self._known: dict[str, dict[str, Any]] = {}
+        self._known: dict[tuple[str, ...], dict[str, Any]] = {}
         if file is not None and file.exists():
             for line in file.read_text().splitlines():
                 with suppress(ValueError):  # the run was ended while it wrote
                     row = json.loads(line)
-                    self._known[row["digest"]] = row
+                    self._known[row["module"], *row["code"]] = row
 
-    def of(self, module: str, digest: str, checks: Sequence[Check]) -> list[Measured] | None:
+    def of(self, module: str, code: Sequence[str], checks: Sequence[Check]) -> list[Measured] | None:
         """Its checks, measured on the present code; None if they were not."""
-        row = self._known.get(digest)
-        if row is None or row["module"] != module:
+        row = self._known.get((module, *code))
+        if row is None or row["digest"] != _digest(row["needed"]):
             return None
         known = {
             (test, tuple(values)): (limit, seconds, lines) for test, values, limit, seconds, lines in row["checks"]
@@ -183,7 +189,7 @@ class _Kept:
             found.append(Measured(check._replace(limit=limit), seconds, by_module))
         return found
 
-    def add(self, module: str, digest: str, found: Iterable[Measured]) -> None:
+    def add(self, module: str, code: Sequence[str], found: Iterable[Measured], needed: set[str]) -> None:
         """For the next run."""
         if self._file is not None:
             checks = [
@@ -196,13 +202,14 @@ class _Kept:
                 ]
                 for it in found
             ]
+            names = sorted(needed)
+            row = {"module": module, "code": list(code), "digest": _digest(names), "needed": names, "checks": checks}
             with self._file.open("a") as file:
-                file.write(json.dumps({"module": module, "digest": digest, "checks": checks}) + "\n")
+                file.write(json.dumps(row) + "\n")
 
 
-def _digest(module: str, code: Sequence[str]) -> str:
-    """Of all our code, and of a test module; and of what is looked at."""
-    return sha256("\0".join([digest_of_code(), digest_of_tests(module), *code]).encode()).hexdigest()
+def _digest(modules: Iterable[str]) -> str:
+    return sha256("\0".join(map(_text, modules)).encode()).hexdigest()
 
 
 def digest_of_tests(module: str) -> str:

@@ -213,6 +213,7 @@ SUITES = (
                 *_tests("membership", "leaving", "installing", "blocking", "membership_scripts", "membership_joining"),
                 *_tests("membership", "membership_details", "broken_links", "untrusted_units", "failure_detector"),
                 *_tests("membership", "membership_upkeep", "membership_replays", "membership_attacked"),
+                *_tests("membership", "fetching", "silence", "ballots_and_answers"),
                 *_tests("membership", "by_node_outputs", "by_node", "membership_searched", "membership_runs"),
             ],
         ),
@@ -300,6 +301,7 @@ SUITES = (
             [
                 *("pipeline.test_kernel_levels", "pipeline.test_kernel_rules", "pipeline.test_kernel_columns"),
                 *("pipeline.test_memory", "pipeline.test_audit_kernel"),
+                *("pipeline.test_profiles", "pipeline.test_audit_changing_groups"),
             ],
         ),
     ),
@@ -321,7 +323,7 @@ SUITES = (
             [
                 *("pipeline.test_cut_points", "pipeline.test_partition_overlaps", "pipeline.test_partition_results"),
                 *("pipeline.test_searched_partitions", "pipeline.test_across_partitions"),
-                *("pipeline.test_levels_in_partitions", "pipeline.test_partitioned"),
+                *("pipeline.test_levels_in_partitions", "pipeline.test_partitioned", "pipeline.test_profiles"),
             ],
         ),
     ),

@@ -15,6 +15,7 @@ from tests.mutations.systematic import Spot, every_spot
 from tests.mutations.trials import Controls, Outcome, Trial, outcomes
 
 GAPS, OTHER = "protocols.shared.gaps", "protocols.shared.destinations"
+REAL = "test_what_is_held_may_come_in_any_order_and_as_keys"
 SUITE = Suite("two", "spo", [GAPS, OTHER], Battery(["protocols.test_gaps", "protocols.test_destinations"]))
 
 
@@ -82,7 +83,7 @@ def test_what_was_measured_is_kept_until_a_test_or_the_code_changes(
     monkeypatch.setattr(measurement, "_measure", noted)
     assert measured(checks, [GAPS], file) == before
     assert ran == []
-    monkeypatch.setattr(measurement, "digest_of_code", lambda: "other code")
+    monkeypatch.setattr(measurement, "_text", lambda name: "changed" if name == f"ordercast.{GAPS}" else name)
     measured(checks, [GAPS], file)
     assert ran == checks
 
@@ -93,17 +94,22 @@ def test_a_check_that_fails_on_the_code_as_it_is_is_an_error() -> None:
 
 
 def test_what_fails_without_the_change_too_says_nothing_of_the_change() -> None:
-    outcome = tried(spot("| >= -> >"), own("always_fails"))
-    assert outcome.noticed is not None
-    with pytest.raises(RuntimeError, match=f"always_fails fails on {GAPS} as it is: AssertionError: whatever"):
-        Controls().look(outcome)
+    controls = Controls()
+    for part, expected in (("| >= -> >", None), ("number + 1 -> number", f"test_gaps::{REAL}")):
+        check = Check("tests.protocols.test_gaps", REAL, ())
+        outcome = tried(spot(part), own("always_fails"), check)
+        assert outcome.noticed is not None
+        assert outcome.noticed.check == "test_engine::always_fails"
+        noticed = controls.believed(outcome).noticed
+        assert (noticed and noticed.check) == expected
+    why = "AssertionError: whatever the code does"
+    assert controls.failed == {(GAPS, "test_engine::always_fails"): why}
 
 
 def test_what_passes_without_the_change_is_believed() -> None:
-    check = Check("tests.protocols.test_gaps", "test_what_is_held_may_come_in_any_order_and_as_keys", ())
-    outcome = tried(spot("number + 1 -> number"), check)
+    outcome = tried(spot("number + 1 -> number"), Check("tests.protocols.test_gaps", REAL, ()))
     assert outcome.noticed is not None
-    Controls().look(outcome)
+    assert Controls().believed(outcome) == outcome
 
 
 def test_a_check_that_waits_for_what_never_comes_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,7 +124,7 @@ def test_a_resumed_run_takes_over_what_still_holds(tmp_path: Path, monkeypatch: 
     """Noticed: until the module changes. A survivor: until anything does."""
     file = tmp_path / "rows"
     noticed, survivor = spot("number + 1 -> number"), spot("| >= -> >")
-    check = Check("tests.protocols.test_gaps", "test_what_is_held_may_come_in_any_order_and_as_keys", ())
+    check = Check("tests.protocols.test_gaps", REAL, ())
     first = Results(file, resume=False)
     rows = [first.add(SUITE, tried(mutation, check)) for mutation in (noticed, survivor)]
     assert [row["noticed_by"] is None for row in rows] == [False, True]

@@ -63,22 +63,35 @@ def outcomes(trials: Iterable[Trial], at_once: int = 0) -> Iterator[Outcome]:
 class Controls:
     """What noticed a change passes when the same module is loaded in the same way without the change.
 
-    Each check is tried so once for each module.
+    Each check is tried so once for each module. One that fails says nothing of any change to it.
     """
 
     def __init__(self) -> None:
         self._passed: set[tuple[str, str]] = set()
+        self.failed: dict[tuple[str, str], str] = {}
+        """By module and check: how it fails without a change."""
 
-    def look(self, outcome: Outcome) -> None:
-        """Raises if the check fails without the change, too."""
+    def believed(self, outcome: Outcome) -> Outcome:
+        """The outcome, without what is noticed by checks that fail in any case."""
+        while (noticed := outcome.noticed) is not None and not self._is_true(outcome):
+            trial = outcome.trial
+            left = [check for check in trial.checks if str(check) != noticed.check]
+            [outcome] = outcomes([trial._replace(checks=left)])
+        return outcome
+
+    def _is_true(self, outcome: Outcome) -> bool:
         mutation, noticed = outcome.trial.mutation, outcome.noticed
-        if not isinstance(mutation, Spot) or noticed is None or (mutation.module, noticed.check) in self._passed:
-            return
-        checks = [check for check in outcome.trial.checks if str(check) == noticed.check]
-        [control] = outcomes([outcome.trial._replace(mutation=mutation.unchanged(), checks=checks)])
-        if control.noticed is not None:
-            raise RuntimeError(f"{control.noticed.check} fails on {mutation.module} as it is: {control.noticed.why}")
-        self._passed.add((mutation.module, noticed.check))
+        if not isinstance(mutation, Spot) or noticed is None:
+            return True
+        known = mutation.module, noticed.check
+        if known not in self._passed and known not in self.failed:
+            checks = [check for check in outcome.trial.checks if str(check) == noticed.check]
+            [control] = outcomes([outcome.trial._replace(mutation=mutation.unchanged(), checks=checks)])
+            if control.noticed is None:
+                self._passed.add(known)
+            else:
+                self.failed[known] = control.noticed.why
+        return known in self._passed
 
 
 class _Running(NamedTuple):

@@ -13,30 +13,37 @@ from ordercast.model.machine import (
     Depart,
     Departed,
     Discard,
+    Drained,
     Enter,
     ExcludedFrom,
     Input,
+    LogSizes,
     Machine,
     MembershipInput,
     NotSent,
+    Numbered,
     Output,
     Reached,
     ReachedByView,
     Receive,
+    Reconnected,
     Renumbered,
     Resumed,
     Send,
     SetTimer,
     Stopped,
+    Submit,
     Suspect,
     ViewInstalled,
 )
 from ordercast.model.nodes import mask_of
 from ordercast.model.units import Unit
 from ordercast.protocols.membership.by_node import SETTINGS, by_node
-from ordercast.protocols.membership.events import SendControl
+from ordercast.protocols.membership.epoch import Cut
+from ordercast.protocols.membership.events import SendControl, Unblocked
 from ordercast.protocols.membership.silence import BEATS, SilenceDetector
 from ordercast.protocols.membership.units import Answer, Find, Install, Probe
+from ordercast.protocols.membership.view import NextView, Reason
 from ordercast.protocols.membership.wrapped_units import OutsideView, ViewData, ViewUnit
 from tests.protocols.contract import test_contract as contract
 from tests.protocols.contract.group import Group
@@ -275,3 +282,86 @@ def test_only_a_detector_with_many_beats_runs_while_somebody_asks_to_join() -> N
         machine: Any = by_node("spo", beats=beats)(0, GroupConfig(nodes=2, views=True))
         outputs = machine.handle(Receive(OutsideView(1, Find("", "E9", 9, 1))))
         assert any(isinstance(output, SetTimer) and output.name == "view.beat" for output in outputs) is runs
+
+
+# --- places, destinations, sizes: of the view told last ---
+
+
+def test_a_node_sends_from_its_place_in_the_view_that_was_told_last() -> None:
+    group = Told("spo")
+    group.crash(0)
+    for node in (1, 2):
+        group.give(node, Suspect(mask_of([0])))
+    assert group.settle()
+    group.submit(2, "x")
+    unit: Any = _data(group, 2, 1)
+    assert (unit.source, unit.place) == (2, 1)
+
+
+@pytest.mark.parametrize(("protocol", "to"), [("to", 0b111), ("spo", 0b011)])
+def test_what_goes_to_all_keeps_its_destinations_and_what_goes_to_some_names_members(protocol: str, to: int) -> None:
+    group = Told(protocol)
+    group.without(CRASHED)
+    group.submit(0, "y", 0b111)
+    assert [output.packet.destinations for output in group.of(0, Numbered)] == [to]
+
+
+def test_timers_of_an_epoch_are_forgotten_with_it() -> None:
+    group = Told("spo")
+    group.submit(CRASHED, "x")
+    group.submit(CRASHED, "y")
+    group.lose((CRASHED, 0))
+    group.receive((CRASHED, 0))  # a gap, which a timer waits for
+    machine: Any = group.machines[0]
+    assert machine.outputs.timers
+    group.lose_all()
+    group.without(CRASHED)
+    assert machine.outputs.timers == set()
+
+
+def test_a_node_that_reaches_enough_others_again_says_so() -> None:
+    machine: Any = by_node("spo")(0, config_of(3))
+    out: list[Output] = []
+    machine.outputs.tell(Unblocked(), machine.member, out, by_view=False)
+    assert out == [Reconnected()]
+
+
+def test_what_a_node_keeps_is_that_of_its_epoch_and_nothing_when_its_part_is_over() -> None:
+    group = Told("spo")
+    group.submit(0, "x")
+    machine: Any = group.machines[0]
+    assert machine.log_sizes().sent == 1
+    event: Any = Depart()
+    group.give(0, event)
+    assert group.settle()
+    assert machine.log_sizes() == LogSizes(0, 0, 0, 0, 0)
+    waits = joiner(Enter())
+    waits.handle(Submit(0b011, (1,), b"x"))
+    assert waits.log_sizes().waiting == 1
+
+
+def test_a_node_that_has_been_excluded_keeps_nothing_whatever_its_last_epoch_had() -> None:
+    group = Told("spo")
+    group.submit(CRASHED, "x")
+    group.lose_all()
+    machine: Any = group.machines[CRASHED]
+    assert machine.log_sizes().sent == 1
+    value = NextView(1, 0b011, (), 0b011, ((CRASHED, Reason.SILENT),), Cut((0, 0, 0)), 0, (), 3, "")
+    group.give(CRASHED, Receive(ViewUnit(0, machine.member.current.view.tag, 0, Install(0, 0, value))))
+    assert machine.member.machine.log_sizes().sent == 1
+    assert machine.log_sizes() == LogSizes(0, 0, 0, 0, 0)
+
+
+def test_the_order_hears_that_nothing_waits_to_be_received() -> None:
+    """It answers what it has taken, as it does without views."""
+    group = Told("spo")
+    group.submit(0, "x")
+    group.receive((0, 1))
+    sent = [output.unit for output in group.give(1, Drained()) if isinstance(output, Send)]
+    assert [type(unit) for unit in sent] == [ViewUnit]
+
+
+def test_what_is_for_nobody_who_is_a_member_is_not_sent() -> None:
+    group = Told("spo")
+    group.without(CRASHED)
+    assert group.submit(0, "xyz", mask_of([CRASHED])) == [NotSent(1)]

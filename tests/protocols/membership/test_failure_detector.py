@@ -244,3 +244,32 @@ def test_nobody_is_suspected_in_an_hour(nodes: int, loss: float) -> None:
     group = IdleGroup(nodes, loss, seed=nodes)
     group.run(3600 * SECOND)
     assert group.suspicions == []
+
+
+def test_a_member_is_asked_when_more_than_one_heartbeat_of_it_is_missing() -> None:
+    """It sends one every second tick, and its ticks and ours may be half an interval apart."""
+    detector = FailureDetector(0, 2, CONFIG)
+    assert [detector.tick(at * CONFIG.tick).questions for at in range(4)] == [0, 0, 0, 0b10]
+
+
+def test_the_first_place_may_be_vouched_for() -> None:
+    detector = FailureDetector(1, 3, CONFIG)
+    detector.tick(0)
+    detector.vouch(0, 5, 1)
+    assert detector.vouched[0] == 5
+
+
+def test_a_timer_that_is_late_by_one_heartbeat_is_no_suspension() -> None:
+    for late, suspended in ((CONFIG.heartbeat, False), (CONFIG.heartbeat + 1, True)):
+        detector = FailureDetector(0, 3, CONFIG)
+        detector.tick(0)
+        detector.tick(CONFIG.tick + late)
+        assert (detector.suspended_before == 0) is suspended
+
+
+def test_a_link_is_broken_if_another_one_has_heard_the_member_within_a_third_of_the_timeout() -> None:
+    for ago, broken in ((CONFIG.failure_timeout // 3, 0b010), (CONFIG.failure_timeout // 3 + 1, 0)):
+        detector = FailureDetector(0, 3, CONFIG)
+        detector.silent[1] = 4 * CONFIG.failure_timeout
+        detector.vouched[1] = ago
+        assert detector._unheard() == broken

@@ -146,11 +146,15 @@ def test_a_welcome_names_members_that_stayed() -> None:
     assert not is_possible_welcome(stranger, one), "it stayed, and was not there"
 
 
+LARGEST = (1 << 60) - 1
 OUTSIDE: list[tuple[Any, dict[str, Any], dict[str, Any]]] = [
     (FOUND, {"addresses": ("a",), "place": 0}, {"addresses": ()}),
     (FOUND, {"addresses": ("a",) * MAX_MEMBERS}, {"addresses": ("a",) * (MAX_MEMBERS + 1)}),
     (FOUND, {"addresses": ("a" * MAX_ADDRESS,)}, {"addresses": ("a" * (MAX_ADDRESS + 1),)}),
     (FOUND, {"addresses": ("a", "b")}, {"addresses": ("a", "")}),
+    (FOUND, {"names": ("n" * MAX_NAME,) * len(FOUND.addresses)}, {"names": ("n",) * (len(FOUND.addresses) + 1)}),
+    (FOUND, {"names": ()}, {"names": ("n" * (MAX_NAME + 1),) * len(FOUND.addresses)}),
+    (FOUND, {"names": ("n",) * len(FOUND.addresses)}, {"names": ("",) * len(FOUND.addresses)}),
     (FOUND, {"place": 1}, {"place": 2}),
     (FOUND, {"place": 0}, {"place": -1}),
     (FOUND, {"apply_at": 1}, {"apply_at": 2}),
@@ -165,6 +169,13 @@ OUTSIDE: list[tuple[Any, dict[str, Any], dict[str, Any]]] = [
     (ANSWER, {"reach": 0}, {"reach": -1}),
     (ANSWER, {"why": LONG}, {"why": LONG + "x"}),
     (WELCOME, {"departed": (GONE,) * MAX_DEPARTED}, {"departed": (GONE,) * (MAX_DEPARTED + 1)}),
+    (WELCOME, {"founders": ("a",) * MAX_MEMBERS}, {"founders": ("a",) * (MAX_MEMBERS + 1)}),
+    (WELCOME, {"founders": ("a" * MAX_ADDRESS,)}, {"founders": ("a" * (MAX_ADDRESS + 1),)}),
+    (WELCOME, {"founders": ("a",)}, {"founders": ("",)}),
+    (WELCOME, {"position": 0, "partials": 0}, {"position": -1}),
+    (WELCOME, {"position": LARGEST}, {"position": LARGEST + 1}),
+    (WELCOME, {"partials": LARGEST}, {"partials": LARGEST + 1}),
+    (WELCOME, {"partials": 0}, {"partials": -1}),
     (WELCOME, {"source": 3}, {"source": 4}),
     (WELCOME, {"source": 0}, {"source": -1}),
 ]

@@ -8,7 +8,7 @@ import pytest
 from ordercast.model.machine import Discard, SetTimer, TimerFired
 from ordercast.protocols.membership.events import ReceiveOutside, SendOutside, StateLoaded
 from ordercast.protocols.membership.joiner import Joined, Joiner, Refused, Waits
-from ordercast.protocols.membership.units import Answer, Apply, Entered, Find, Found, Probe, Welcome
+from ordercast.protocols.membership.units import Answer, Apply, Entered, Find, Found, Leave, Probe, Welcome
 from ordercast.protocols.membership.view import Incarnation, Reason, founding_view
 from tests.protocols.membership.hand import SETTINGS, Hand, person
 
@@ -496,3 +496,88 @@ def test_a_view_that_cannot_be_one_is_seen() -> None:
         {"tag": b"short"},
     ):
         assert not msgspec.structs.replace(good, **change).is_well_formed()
+
+
+def applied(one: Joiner) -> None:
+    """It has reached everybody, and applies."""
+    one.begin()
+    for place in range(3):
+        hears(one, found(place))
+
+
+def rounds_until_it_looks_anew(one: Joiner) -> int:
+    count = 0
+    while one.found is not None:
+        one.handle(TimerFired("join.apply"))
+        count += 1
+    return count
+
+
+def test_it_looks_anew_after_a_failure_timeout_without_any_word() -> None:
+    """100 rounds; it applies every four."""
+    one = joiner()
+    applied(one)
+    assert rounds_until_it_looks_anew(one) == 25
+
+
+@pytest.mark.parametrize("word", [found(0), Answer(7, 1001, False, "soon", 0)])
+def test_any_word_of_a_member_lets_it_wait_as_long_again(word: Any) -> None:
+    one = joiner()
+    applied(one)
+    for _ in range(20):
+        one.handle(TimerFired("join.apply"))
+    hears(one, word)
+    assert rounds_until_it_looks_anew(one) == 25
+
+
+def test_an_answer_that_names_nobody_to_be_reached_is_only_told() -> None:
+    one = joiner()
+    applied(one)
+    assert hears(one, Answer(7, 1001, False, "soon", 0)) == [Waits("soon")]
+    assert one.reached == 0b111
+
+
+def test_an_answer_to_one_that_has_not_found_the_group_is_only_told() -> None:
+    one = joiner()
+    one.begin()
+    assert hears(one, Answer(7, 1001, False, "it does not reach n0", 0b001)) == [Waits("it does not reach n0")]
+
+
+def test_a_welcome_to_a_view_without_it_is_discarded() -> None:
+    """Its number is that of another name."""
+    hand = Hand(1)
+    hand.apply(Incarnation("n8", 7, "address 8"), 0)
+    [(_, welcome)] = answers(hand, Welcome)
+    one = joiner()
+    one.begin()
+    assert hears(one, welcome) == [Discard(welcome, "stray")]
+
+
+def test_who_joins_knows_who_has_no_state_yet() -> None:
+    hand = Hand(1)
+    hand.apply(7, 0)
+    hand.welcome(7)
+    assert hand.members[7].applicants.stateless == 0b10
+
+
+def test_a_coordinator_that_gets_the_state_takes_in_at_once_whoever_waited_for_that() -> None:
+    """0 wants to leave, so that 7 coordinates; of three members two must have the state."""
+    hand = Hand(1)
+    hand.apply(7, 0)
+    hand.welcome(7)
+    hand.leave(0)
+    hand.passes(Leave, 0, 7)
+    hand.apply(8, 7)
+    assert not hand.members[7].stopped
+    hand.give(7, StateLoaded())
+    assert hand.members[7].stopped
+
+
+def test_applicants_keep_their_order_in_a_member_that_is_restored() -> None:
+    hand = Hand(3, least=3)
+    asks(hand, 99, 0)
+    for number in (9, 7, 8):
+        hand.apply(number, 0)
+    before = [each.number for each in hand.members[0].applicants.ready()]
+    hand.members[0].restore(hand.members[0].snapshot())
+    assert [each.number for each in hand.members[0].applicants.ready()] == before == [9, 7, 8]

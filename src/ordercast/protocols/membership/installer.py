@@ -113,8 +113,10 @@ class Installer(DeclaredState):
     def answer(self, place: int, out: list[MemberOutput]) -> None:
         """Tells a member of the previous view what followed, at most once in the guard time."""
         current = self.current
-        if current.previous is None or current.value is None or current.previous_place is None:
+        if current.previous is None:
             return
+        assert current.value is not None, "it has entered this view from the one before"
+        assert current.previous_place is not None, "it has entered this view from the one before"
         if not 0 <= place < len(current.previous.members):
             return
         if self.answered >> place & 1 or place == current.previous_place:

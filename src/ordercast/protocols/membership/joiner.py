@@ -212,8 +212,7 @@ class Joiner(DeclaredState):
     # --- J6 ---
 
     def _receive_welcome(self, unit: Welcome, out: list[JoinerOutput]) -> None:
-        place = unit.view.place_of(self.me)
-        if unit.incarnation != self.me.number or place is None or unit.view.members[place].name != self.me.name:
+        if unit.incarnation != self.me.number or unit.view.place_of(self.me) is None:
             out.append(Discard(unit, "stray"))
             return
         self._end(out)
