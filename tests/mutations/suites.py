@@ -347,6 +347,28 @@ SUITES = (
         ),
     ),
     Suite(
+        "links",
+        "links",
+        [f"live.transport.{name}" for name in ("pieces", "path_model", "link_receiver", "link_sender", "links")],
+        Battery(["live.test_links"]),
+    ),
+    Suite(
+        "live machines",
+        "live",
+        [
+            *(f"live.transport.{name}" for name in ("fragmentation", "gathering", "packing", "reorder_buffer")),
+            *(f"live.host.{name}" for name in ("flow_control", "congestion", "round_trips")),
+            *(f"live.host.{name}" for name in ("message_fragments", "partial_messages")),
+        ],
+        Battery(
+            [
+                *(f"live.test_{name}" for name in ("fragmentation", "gathering", "packing", "reorder_buffer")),
+                *(f"live.test_{name}" for name in ("flow_control_by_hand", "congestion", "round_trips")),
+                *(f"live.test_{name}" for name in ("message_fragments", "partial_messages")),
+            ]
+        ),
+    ),
+    Suite(
         "wire",
         "wire",
         [

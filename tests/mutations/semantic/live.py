@@ -1,0 +1,69 @@
+"""Semantic mutants of what live members do without a socket: fragments, order, flow, congestion, partial messages."""
+
+from typing import Any
+
+from ordercast.live.host.congestion import FlightWindow
+from ordercast.live.host.flow_control import FlowControl
+from ordercast.live.host.message_fragments import MessageReassembler
+from ordercast.live.transport import fragmentation
+from ordercast.live.transport.fragmentation import DatagramReassembler
+from ordercast.live.transport.gathering import Gathering
+from ordercast.live.transport.packing import Packer
+from ordercast.live.transport.reorder_buffer import Stream
+from tests.mutations.mutation import Mutants, replace, wrap
+
+MUTANTS = Mutants("live.transport.reorder_buffer")
+
+
+@MUTANTS.add("what is held at the end of a stream is dropped")
+def _drops_what_is_held() -> None:
+    replace(Stream, "finish", lambda _: [])
+
+
+@MUTANTS.add("how late something was is not learnt from")
+def _learns_nothing() -> None:
+    replace(Stream, "_learn", lambda *_: None)
+
+
+@MUTANTS.add("incomplete datagrams are kept for ever", "live.transport.fragmentation")
+def _keeps_all_fragments() -> None:
+    replace(DatagramReassembler, "_make_room", lambda *_: None)
+
+
+@MUTANTS.add("the last piece of a datagram is forgotten", "live.transport.fragmentation")
+def _forgets_the_last_piece() -> None:
+    wrap(fragmentation, "fragment", lambda fragment: lambda *asked: fragment(*asked)[:-2])
+
+
+@MUTANTS.add("a relay waits though all have spoken", "live.transport.gathering")
+def _waits_for_those_that_have_spoken() -> None:
+    replace(Gathering, "spoke", lambda *_: None)
+
+
+@MUTANTS.add("what waits is sent twice", "live.transport.packing")
+def _packs_twice() -> None:
+    def twice(take: Any) -> Any:
+        def changed(self: Packer) -> Any:
+            records, sizes = dict(self._records), dict(self._sizes)
+            found = take(self)
+            self._records, self._sizes = records, sizes
+            return found
+
+        return changed
+
+    wrap(Packer, "take", twice)
+
+
+@MUTANTS.add("members that were closed in the view before are waited for", "live.host.flow_control")
+def _waits_for_places_of_another_view() -> None:
+    replace(FlowControl, "enter_view", lambda _: None)
+
+
+@MUTANTS.add("the window follows no measurement", "live.host.congestion")
+def _never_sets_the_window() -> None:
+    replace(FlightWindow, "_set", lambda _: None)
+
+
+@MUTANTS.add("messages that members had begun when they went are kept", "live.host.message_fragments")
+def _keeps_messages_of_those_that_are_gone() -> None:
+    replace(MessageReassembler, "move", lambda *_: None)
