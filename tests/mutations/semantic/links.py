@@ -1,4 +1,4 @@
-"""Semantic mutants of `live.transport.links`: what is lost, what is repeated, what is handed over, and how fast it goes."""
+"""Semantic mutants of the links of live members: what is lost and repeated, what is handed over, how fast it goes."""
 
 from typing import Any
 
