@@ -301,7 +301,7 @@ SUITES = (
             [
                 *("pipeline.test_kernel_levels", "pipeline.test_kernel_rules", "pipeline.test_kernel_columns"),
                 *("pipeline.test_memory", "pipeline.test_audit_kernel"),
-                *("pipeline.test_profiles", "pipeline.test_audit_changing_groups"),
+                *("pipeline.test_profiles", "pipeline.test_audit_changing_groups", "audit.test_urgency"),
             ],
         ),
     ),

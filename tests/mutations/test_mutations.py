@@ -11,7 +11,7 @@ from ordercast.model.nodes import everybody
 from tests.mutations.battery import Check
 from tests.mutations.mutation import Mutant, imported_from, replace, source_of
 from tests.mutations.suites import SUITES, Suite
-from tests.mutations.systematic import every_spot, stale_names
+from tests.mutations.systematic import every_spot, spots_of, stale_names
 from tests.mutations.trials import Trial, outcomes
 
 EVERY = 18
@@ -60,6 +60,15 @@ def test_every_semantic_mutant_can_be_tried(suite: Suite) -> None:
     together = Mutant("all of them", "model.nodes", apply_all)
     [outcome] = outcomes([Trial(suite.name, together, [], 120)])
     assert outcome.noticed is None
+
+
+@pytest.mark.parametrize("name", ["spo", "st", "restart", "replicated", "wire"])
+def test_a_systematic_mutant_is_noticed(name: str) -> None:
+    """One of a suite whose first tests take milliseconds; all of all are tried by the soak."""
+    suite = next(each for each in SUITES if each.name == name)
+    spot = next(spot for module in suite.code for spot in spots_of(module))
+    [outcome] = outcomes([Trial(name, spot, suite.battery.unordered(), 120)])
+    assert outcome.noticed is not None
 
 
 def _ordered(checks: list[Check], mutant: Mutant) -> list[Check]:

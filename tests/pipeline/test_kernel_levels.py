@@ -49,3 +49,20 @@ def test_who_gives_up_delivers_what_is_pre_acknowledged(gives_up: bool) -> None:
     if gives_up:
         figure.add(1, "abort", time=4)
     assert passed(figure) is gives_up
+
+
+@pytest.mark.parametrize("knew", [True, False])
+def test_pre_acknowledged_is_about_the_members_that_the_node_knew(knew: bool) -> None:
+    """E3 never accepts a. E2 pre-acknowledges it after the view without E3, or before."""
+    figure = Figure(["a123", "", ""], ["", "", ""])
+    figure.add(1, "receive", "a", time=1)
+    for node in (0, 1):
+        figure.add(node, "accept", "a", time=1)
+    figure.add(0, "view", to=(0, 1), time=2)
+    for kind in ("view", "preack") if knew else ("preack", "view"):
+        figure.add(1, kind, "a" if kind == "preack" else None, to=(0, 1) if kind == "view" else None, time=3)
+    figure.add(0, "preack", "a", time=3)
+    for node in (0, 1):
+        figure.add(node, "ack", "a", time=4)
+        figure.add(node, "deliver", "a", time=5)
+    assert passed(figure) is knew
