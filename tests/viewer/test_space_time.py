@@ -310,3 +310,21 @@ def test_words_at_the_step_of_a_story_are_strong_or_pale_as_a_whole(page: Page, 
     assert sorted(alpha == 1 for text, alpha in said if text == "reply") == [False, False, True], "E3's alone was sent"
     assert strength["g"] == 1
     assert strength["g z p"] < 0.5
+
+
+def test_what_happens_at_the_step_of_a_story_is_not_half_pale(page: Page, tmp_path: Path) -> None:
+    page.show(page_of(tmp_path, write(tmp_path / "t", one_loss())))
+    page.evaluate("app.guarded(() => app.tell(() => storyOfLoss(app.first, 0, 0)))")
+    page.until("Boolean(app.story)")
+    last = page.evaluate("app.story.steps.length") - 1
+
+    def beside_the_line() -> set[str]:
+        page.settle()
+        page.evaluate("app.first.paint()")
+        x, y = spot(page, 802, 2)
+        return colours_at(page, x + 4, y, 1)
+
+    page.evaluate(f"app.goTo({last})")
+    assert beside_the_line() == {"chosen"}, "the delivery is at this step"
+    page.evaluate(f"app.goTo({last - 2})")
+    assert beside_the_line() == set(), "it is pale at the step of 702, before the last acknowledgment"

@@ -30,7 +30,7 @@ class Painter {
     this.paintLanes();
     this.paintGaps();
     const counted = { single: 0, dense: 0, hidden: 0, estimated: false, missing: 0, labels: [] };
-    this.near = this.areNear(entries);
+    this.near = this.areNear(entries); this.atStep = []; this.xNow = this.x(this.chosen?.now ?? 0);
     for (const entry of entries) {
       const from = Math.max(entry.from, at.from), to = Math.min(entry.to, at.to);
       if (to <= from) continue;
@@ -131,9 +131,16 @@ class Painter {
   paintNow() {
     const { context: g, at, colours: c } = this, now = this.chosen?.now;
     if (now === null || now === undefined) return;
-    const x = this.x(now), edge = this.run.step ? this.x(now + this.run.step / 2) : x + 9; // what happens at the step is not cut
+    const x = this.x(now), edge = this.run.step ? this.x(now + this.run.step / 2) : x + 1;
     g.globalAlpha = 1 - PALE; g.fillStyle = c.back; g.fillRect(edge, AXIS, Math.max(0, at.width - edge), at.height); g.globalAlpha = 1;
     g.fillStyle = c.chosen; g.fillRect(Math.round(x) - 1, AXIS, 2, at.height); // on whole pixels, so that it is sharp
+    for (const { how, colour, mark } of this.atStep) {
+      const path = new MarkPath();
+      this.mark(path, ...mark);
+      g.globalAlpha = how === "dim" ? 0.3 : 1;
+      path.paint(g, c[colour]);
+    }
+    g.globalAlpha = 1;
   }
   paintAxis() {
     const { context: g, at, colours: c } = this;
@@ -270,7 +277,7 @@ class Painter {
     const paths = new Map();
     const first = firstAt(tile.time, from), last = firstAt(tile.time, to);
     let single = 0, hidden = 0;
-    const dim = this.chosen?.messages?.size > 0;
+    const dim = this.chosen?.messages?.size > 0, now = this.chosen?.now ?? -Infinity;
     const near = this.near || this.hasRoom(last - first, this.x(to) - this.x(from));
     for (let row = first; row < last; row++) {
       const node = tile.node[row], kind = tile.kind[row], label = run.classes[run.class_of_kind[kind]];
@@ -281,15 +288,9 @@ class Painter {
       const name = `${own ? "own" : dim ? "dim" : ""}/${own ? "chosen" : label}`;
       if (!paths.has(name)) paths.set(name, new MarkPath());
       const path = paths.get(name), big = own ? size * 1.5 : size;
-      if (kind === codes.send) path.triangle(x, y - big * 1.6, big * 1.2);
-      else if (kind === codes.deliver) path.square(x, y, big);
-      else if (kind === codes.lose) path.cross(x, y, big);
-      else if (kind === codes.accept) path.dot(x, y + big * 2, big * 0.55);
-      else if (kind === codes.preack) path.dot(x, y + big * 3.4, big * 0.55);
-      else if (kind === codes.ack) path.dot(x, y + big * 4.8, big * 0.55);
-      else if (label === "recovery") path.bar(x, y, big * 1.8);
-      else if (kind === codes.receive) path.dot(x, y, big * 0.6);
-      else path.dot(x, y, big * 0.4);
+      this.mark(path, kind, label, x, y, big);
+      // What is at the step of a story is drawn once more, over what makes all behind it pale.
+      if (tile.time[row] <= now && this.xNow - x < 2 * big) this.atStep.push({ how: own ? "own" : dim ? "dim" : "", colour: own ? "chosen" : label, mark: [kind, label, x, y, big] });
       if (tile.begins_run[row]) this.markRun(x, y, size);
       if (this.chosen?.differs?.has(`${kind}/${node}/${tile.source[row]}#${tile.seq[row]}`)) this.markDifference(x, y, size);
       if (near || own) this.label(tile, row, x, y, big, counted.labels);
@@ -301,6 +302,19 @@ class Painter {
     }
     g.globalAlpha = 1;
     counted.single += single; counted.hidden += hidden;
+  }
+  /** The sign of an event. */
+  mark(path, kind, label, x, y, big) {
+    const { codes } = this;
+    if (kind === codes.send) path.triangle(x, y - big * 1.6, big * 1.2);
+    else if (kind === codes.deliver) path.square(x, y, big);
+    else if (kind === codes.lose) path.cross(x, y, big);
+    else if (kind === codes.accept) path.dot(x, y + big * 2, big * 0.55);
+    else if (kind === codes.preack) path.dot(x, y + big * 3.4, big * 0.55);
+    else if (kind === codes.ack) path.dot(x, y + big * 4.8, big * 0.55);
+    else if (label === "recovery") path.bar(x, y, big * 1.8);
+    else if (kind === codes.receive) path.dot(x, y, big * 0.6);
+    else path.dot(x, y, big * 0.4);
   }
   /** Whether so many events have labels in so many pixels. */
   hasRoom(events, pixels) { return events * 12 < pixels * Math.max(1, this.lanes.length); }
