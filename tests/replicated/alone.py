@@ -7,7 +7,8 @@ from ordercast.model.history import Operation
 from ordercast.replicated import Counter, Dict, Lock, Queue, Replicated, Set
 from ordercast.replicated.frames import encode
 from ordercast.replicated.history import as_json
-from ordercast.replicated.replica import Replica, Result
+from ordercast.replicated.replica import Replica
+from ordercast.replicated.results import Result
 
 MEMBERS = ("A", "B", "C")
 MAKE: dict[str, Callable[[], Replicated]] = {

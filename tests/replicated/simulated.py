@@ -18,7 +18,8 @@ from ordercast.protocols.membership.by_node import by_node
 from ordercast.replicated import Barrier, Replicated
 from ordercast.replicated.frames import encode
 from ordercast.replicated.history import as_json
-from ordercast.replicated.replica import Replica, Result
+from ordercast.replicated.replica import Replica
+from ordercast.replicated.results import Result
 from ordercast.simulator import simulate
 from ordercast.trace.schema import EventField, EventRow
 from tests.replicated.alone import MAKE

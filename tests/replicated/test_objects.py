@@ -222,6 +222,34 @@ def test_whether_a_command_of_a_process_that_died_was_applied_can_be_found_out()
     run(test)
 
 
+def test_the_id_of_a_command_is_known_before_it_is_sent() -> None:
+    """So that it can be written down: its process may be killed at any moment of the call."""
+
+    async def test() -> None:
+        settings = Settings(order="sequenced", resilience=1, failure_timeout=0.5)
+        async with cluster(Store, settings=settings) as group:
+            c, members = group["C"], group.members["C"]
+            written = [members.next_id(c.put)]
+            assert members.next_id(c.fail) == written[0]  # of one object: whichever comes next
+            assert (await c.put("k", "v"), members.next_id(c.put)) == (None, written[0]._replace(sequence=2))
+            written.append(members.next_id(c.put))
+            failing = c.fail("oh")
+            assert failing.id == written[1]
+            with pytest.raises(KeyError):
+                await failing
+            written.append(members.next_id(c.put))  # and dies before the call
+            for other in (c.get, c.left, Store.put, 5):
+                with pytest.raises(LocalProtocolError, match=r"is no command of an object, such as store\.put"):
+                    members.next_id(other)  # type: ignore[arg-type]
+            group.crash("C")
+            await until(lambda: "C" not in group.members["A"].members)
+            await group.join("C")
+            for name in "ABC":
+                assert [await group.members[name].applied(each) for each in written] == [True, True, False]
+
+    run(test)
+
+
 def test_a_state_that_differs_is_found_and_its_member_stops() -> None:
     async def test() -> None:
         async with cluster(Store) as group:

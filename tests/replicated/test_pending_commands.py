@@ -7,7 +7,7 @@ import pytest
 from ordercast.model.errors import GroupClosed
 from ordercast.replicated.objects import CommandId
 from ordercast.replicated.pending_commands import Outgoing, Sent, in_order
-from ordercast.replicated.replica import Result
+from ordercast.replicated.results import Result
 
 
 def sent(loop: asyncio.AbstractEventLoop, order: int) -> Sent:

@@ -68,8 +68,9 @@ class Undelivered(GroupError):  # noqa: N818 (it names what happened)
 
 
 class CommandFailed(GroupError):  # noqa: N818 (it names what happened)
-    """A replicated command raised an exception, and it was applied by other members while this one was away.
+    """A replicated command raised an exception, and was applied by other members while this one was away.
 
+    Or it raised what no call can raise, such as `StopIteration` or `SystemExit`.
     The message has the name of the exception and its text.
     """
 

@@ -3,13 +3,14 @@
 import asyncio
 import inspect
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Literal, Protocol
 
 import msgspec
 
 from ordercast.model.errors import GroupError, LocalProtocolError, Undelivered
 from ordercast.replicated.frames import Answer, Request
+from ordercast.replicated.results import text_of
 
 Gather = Literal["first", "majority", "all"]
 Answering = Callable[[bytes, str], bytes | Awaitable[bytes]]
@@ -68,6 +69,12 @@ class _OpenCall:
             self.done.set_exception(Undelivered(f"{self.gather} of {', '.join(self.asked)} cannot answer: {lost}"))
 
 
+def _bytes(payload: object) -> bytes:
+    if not isinstance(payload, bytes | bytearray | memoryview):
+        raise TypeError(f"`answer` returned {type(payload).__name__}, not bytes")
+    return bytes(payload)
+
+
 class Calls:
     """The calls of one member, and its answers to others."""
 
@@ -77,16 +84,25 @@ class Calls:
         self._number = 0
         self._working: set[asyncio.Task[None]] = set()
 
-    async def call(self, payload: bytes, to: tuple[str, ...] | None, gather: Gather, timeout: float | None) -> Answers:
-        """Asks, and waits for the answers."""
+    async def call(
+        self, payload: bytes, to: tuple[str, ...] | None, gather: Gather, timeout: float | None, members: Sequence[str]
+    ) -> Answers:
+        """Asks, and waits for the answers. `members`: of now."""
         if gather not in {"first", "majority", "all"}:
             raise LocalProtocolError(f"gather must be 'first', 'majority' or 'all', not {gather!r}")
+        if not isinstance(payload, bytes | bytearray | memoryview):
+            raise LocalProtocolError(f"the payload of a call is bytes, not {type(payload).__name__}")
+        if to is not None and not to:
+            raise LocalProtocolError("`to` has nobody: name at least one member, or omit it to ask all")
         self._number += 1
         number = self._number
         call = self._open[number] = _OpenCall(gather, to or ())
         call.bound = to is not None
+        call.gone = {name: "no member" for name in to or () if name not in members}
         try:
-            self._sender.send(Request(number, payload), to)
+            if to is None or len(call.gone) < len(to):
+                self._sender.send(Request(number, bytes(payload)), to)
+            call.look()
             async with asyncio.timeout(timeout):
                 return await call.done
         except TimeoutError:
@@ -112,13 +128,21 @@ class Calls:
                 error = "it was joined without `answer`"
             else:
                 found = self._answering(request.payload, caller)
-                payload = await found if inspect.isawaitable(found) else found
+                payload = _bytes(await found if inspect.isawaitable(found) else found)
         except Exception as raised:
-            error = f"{type(raised).__name__}: {raised}"
+            error = text_of(raised)
         try:
-            self._sender.send(Answer(caller, request.number, payload, error), (caller,))
+            self._send(Answer(caller, request.number, payload, error))
         except (GroupError, LocalProtocolError) as raised:  # the caller is gone, or this member
             _log.debug("an answer to %s was not sent: %s", caller, raised)
+
+    def _send(self, answer: Answer) -> None:
+        try:
+            self._sender.send(answer, (answer.caller,))
+        except LocalProtocolError as raised:  # it is too long, or the caller is gone
+            if answer.error:
+                raise
+            self._send(Answer(answer.caller, answer.number, b"", text_of(raised)))
 
     def answered(self, sender: str, answer: Answer) -> None:
         """An answer, at its place."""

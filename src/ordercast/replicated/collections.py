@@ -5,6 +5,7 @@ from typing import Generic, TypeVar
 from ordercast.replicated.objects import Replicated, command, query
 
 _V = TypeVar("_V")
+_LIMIT = 1 << 63
 
 
 class Counter(Replicated):
@@ -15,13 +16,13 @@ class Counter(Replicated):
     @command
     def add(self, amount: int = 1) -> int:
         """Adds to it; the new value."""
-        self.number += amount
+        self.number = _within_limits(self.number + amount)
         return self.number
 
     @command
     def set(self, number: int) -> int:
         """Sets it; the old value."""
-        old, self.number = self.number, number
+        old, self.number = self.number, _within_limits(number)
         return old
 
     @command
@@ -29,13 +30,19 @@ class Counter(Replicated):
         """Sets it if it has the expected value; whether it had."""
         if self.number != expected:
             return False
-        self.number = number
+        self.number = _within_limits(number)
         return True
 
     @query
     def value(self) -> int:
         """The value."""
         return self.number
+
+
+def _within_limits(number: int) -> int:
+    if not -_LIMIT <= number < _LIMIT:
+        raise OverflowError(f"a counter has 64 bits: {number} is too large")
+    return number
 
 
 class Set(Replicated, Generic[_V]):

@@ -8,9 +8,10 @@ from typing import Any, Protocol
 
 from ordercast.model.errors import GroupClosed, LocalProtocolError, Undelivered
 from ordercast.replicated.frames import Outcome, Together, encode
-from ordercast.replicated.objects import Call
+from ordercast.replicated.objects import Call, CommandId
 from ordercast.replicated.pending_commands import Outgoing, Sent, in_order
-from ordercast.replicated.replica import Hosted, Replica, Result, decoded_result
+from ordercast.replicated.replica import Hosted, Replica
+from ordercast.replicated.results import Result, told
 
 
 class Sender(Protocol):
@@ -45,9 +46,7 @@ class CommandSender:
         """Sends a command."""
         frame, sender, together = hosted.frames[name], self._sender, self._together
         priority = frame.spec.priority if sender.prioritised and together is None else 0
-        outgoing = self._outgoing.get((hosted.name, priority))
-        if outgoing is None:
-            outgoing = self._opened(hosted, priority)
+        outgoing = self._outgoing.get((hosted.name, priority)) or self._opened(hosted, priority)
         sequence = outgoing.next
         payload = encode((frame.tag, sequence, sequence - len(outgoing.waiting) - 1, time(), *values))
         on = hosted.on
@@ -63,6 +62,12 @@ class CommandSender:
         if together is not None:
             together.append((outgoing, sent))
         return sent
+
+    def next_id(self, hosted: Hosted, name: str) -> CommandId:
+        """Which command the next one with this name would be."""
+        priority = hosted.frames[name].spec.priority if self._sender.prioritised else 0
+        outgoing = self._outgoing.get((hosted.name, priority)) or self._opened(hosted, priority)
+        return outgoing.command_id(outgoing.next)
 
     def _opened(self, hosted: Hosted, priority: int) -> Outgoing:
         self._sender.require_open()
@@ -103,13 +108,13 @@ class CommandSender:
         if outgoing is not None:
             outgoing.settle(sequence, result)
 
-    def outcome(self, told: Outcome) -> None:
+    def outcome(self, outcome: Outcome) -> None:
         """A command was applied by others, to an object that is not held here."""
-        outgoing = self._outgoing.get((told.object_name, told.priority))
-        place = -1 if outgoing is None else told.sequence - outgoing.first
+        outgoing = self._outgoing.get((outcome.object_name, outcome.priority))
+        place = -1 if outgoing is None else outcome.sequence - outgoing.first
         if outgoing is not None and 0 <= place < len(outgoing.waiting):
             frame = outgoing.waiting[place].frame
-            outgoing.settle(told.sequence, decoded_result(told.error, told.value, frame))
+            outgoing.settle(outcome.sequence, told(outcome.error, outcome.value, frame.result))
 
     def returned(self) -> None:
         """The state is that of another member: it tells which commands were applied; the rest is sent again."""

@@ -1,5 +1,6 @@
 """A replicated dictionary."""
 
+import math
 from collections.abc import AsyncIterator
 from typing import Any, Generic, TypeVar
 
@@ -117,6 +118,8 @@ class Dict(Replicated, Generic[_V]):
     def _put(self, key: str, value: _V, ttl: float | None) -> None:
         if value is None:
             raise LocalProtocolError("a value must not be None, which stands for a key that is not there")
+        if ttl is not None and not 0 < ttl < math.inf:
+            raise LocalProtocolError(f"a time to live is a number of seconds above 0, not {ttl}")
         self.values[key] = value
         if ttl is not None:
             self.expiries[key] = expiry = self.context.time + ttl

@@ -1,15 +1,16 @@
 """A member of a group with replicated objects, as its application sees it."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
-from typing import Literal
+from typing import Any, Literal
 
 from ordercast.live.events import View
 from ordercast.live.group import Group
+from ordercast.model.errors import LocalProtocolError
 from ordercast.replicated.calls import Answers
 from ordercast.replicated.object_host import ObjectHost
-from ordercast.replicated.objects import CommandId
+from ordercast.replicated.objects import Call, CommandId, next_id
 
 _PENDING_LIMIT = 1 << 20  # bytes, as for messages
 
@@ -63,7 +64,10 @@ class Members:
         `TimeoutError` is raised.
         """
         self._host.require_open()
-        return await self._host.calls.call(payload, None if to is None else tuple(to), gather, timeout)
+        if isinstance(to, str):
+            raise LocalProtocolError(f"`to` must be a set of names, such as {{{to!r}}}, not one name")
+        asked = None if to is None else tuple(dict.fromkeys(to))
+        return await self._host.calls.call(payload, asked, gather, timeout, self.members)
 
     def together(self) -> AbstractContextManager[None]:
         """Commands that are called within the block are sent as one message, and have one place in the order.
@@ -85,6 +89,14 @@ class Members:
 
         """
         await self._host.durable()
+
+    def next_id(self, method: Callable[..., Call[Any]]) -> CommandId:
+        """Which command the next call of a command such as `store.put` would be, outside of `together`.
+
+        Write it down before that call: whatever becomes of this process then, `applied` tells whether the command was
+        applied. `Call.id` is the same, but is known only when the command may have been sent.
+        """
+        return next_id(method)
 
     async def applied(self, command: CommandId) -> bool | None:
         """Whether a command was applied, as of now: True or False; None: that is open, or was forgotten.

@@ -43,6 +43,7 @@ _UNORDERED = {"spo", "po"}
 _SELECTIVE = "st"
 _REPLAYED = (Hello, Tick, Together)
 _NEVER = 1 << 62
+_HEAD = 4096  # bytes of an outcome besides the result
 
 
 class ObjectHost:
@@ -61,6 +62,7 @@ class ObjectHost:
         self._session = secrets.randbits(62) + 1
         self._commands = CommandSender(self, self._replica, self._session)
         self.submit, self.together = self._commands.submit, self._commands.together
+        self.next_id = self._commands.next_id
         self.calls = Calls(self, answering)
         self._checks = Checks()
         self._marks: dict[frozenset[str] | None, Marks] = {}
@@ -72,6 +74,7 @@ class ObjectHost:
         self._views: dict[int, tuple[str, ...]] = {}
         self._live_from = 0
         """The view that was entered by this process: messages of views before it come from a log."""
+        self._foreigners: set[str] = set()
         self._must_say_hello, self._begun, self._loaded = True, False, False
         self._is_mine = False
         """What comes from this member now was sent by this process, not by one that it was before."""
@@ -320,7 +323,8 @@ class ObjectHost:
         """A message that cannot be decoded: a command with wrong arguments, or of somebody else."""
         found = self._replica.command(message.payload)
         if found is None:
-            raise ConfigError(f"{message.sender} sent a message that is none of replicated objects; use another group")
+            self._foreign(message)
+            return
         hosted, _, sequence, error = found
         if hosted.on is not None and not self._is_for_holders(hosted, message):
             return
@@ -333,6 +337,15 @@ class ObjectHost:
                 self._commands.settle(hosted, message.priority, sequence, result)
         elif hosted.on is not None:
             self._tell_outcome(hosted, message.sender, message.priority, sequence)
+
+    def _foreign(self, message: Message) -> None:
+        """Somebody used the group itself, whose messages are ours: all pass over them. In a log it is another group."""
+        problem = f"{message.sender} sent a message that is none of replicated objects; use another group"
+        if message.view < self._live_from:
+            raise ConfigError(f"{problem}: the log was written by another program")
+        if message.sender not in self._foreigners:
+            self._foreigners.add(message.sender)
+            _log.error("%s; it is passed over, and so are further ones", problem)
 
     def _control(self, message: Message, sent: Control) -> None:  # noqa: C901, PLR0912 (one case for each frame)
         sender = message.sender
@@ -355,9 +368,7 @@ class ObjectHost:
                     else:
                         self._shards.hold_back(hosted.name, partial(hosted.tick, passed))
             case Check(number):
-                self._checks.begin(sender, number)
-                digests = self._upkeep.digests()
-                self._try_to_send(encode(Digests(sender, number, digests)), None, message.priority)
+                self._check(sender, number, message.priority)
             case Digests():
                 self._compared(sender, sent)
             case Request():
@@ -387,6 +398,16 @@ class ObjectHost:
             self._begun = True
             if not self._ready.done():
                 self._ready.set_result(None)
+
+    def _check(self, checker: str, number: int, priority: int) -> None:
+        self._checks.begin(checker, number)
+        future = self._check_waiting.get(number) if checker == self.me else None
+        if future is not None and not future.done():
+            try:
+                self._upkeep.require_loadable()
+            except ConfigError as error:
+                future.set_exception(error)
+        self._try_to_send(encode(Digests(checker, number, self._upkeep.digests())), None, priority)
 
     def _compared(self, sender: str, sent: Digests) -> None:
         verdict = self._checks.add(sender, sent, self.members)
@@ -465,6 +486,8 @@ class ObjectHost:
         assert stream is not None, "it has been applied"
         if sequence <= stream.last:
             error, value = stream.results.get(sequence, ("", b""))
+            if len(value) > self.group.max_message_size - _HEAD:
+                error, value = f"TypeError: its result has {len(value)} bytes: too many for a message", b""
             self._try_to_send(encode(Outcome(hosted.name, priority, sequence, error, value)), frozenset({caller}), 0)
 
     # --- sending ---

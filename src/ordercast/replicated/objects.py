@@ -86,6 +86,9 @@ class CommandHost(Protocol):
     def submit(self, hosted: Any, name: str, values: tuple[Any, ...]) -> Call[Any]:
         """Sends a command."""
 
+    def next_id(self, hosted: Any, name: str) -> CommandId:
+        """Which command the next one with this name would be."""
+
     async def fresh(self, hosted: Any) -> None:
         """Returns when everything is applied here that was completed anywhere before the call."""
 
@@ -109,8 +112,8 @@ class Binding:
                 continue
             try:
                 value = condition()
-            except Exception as error:
-                future.set_exception(error)
+            except Exception as error:  # of who waits: the object goes on
+                future.set_exception(_raisable(error))
             else:
                 if value:
                     future.set_result(value)
@@ -125,6 +128,25 @@ class Binding:
         self.ended = why
         for _, queue in self.watching:
             queue.put_nowait(why)
+
+    def tell(self, change: object) -> None:
+        """Hands a change to those who want it. One that cannot say whether it does is told so, and nothing more."""
+        for entry in tuple(self.watching):
+            accept, queue = entry
+            try:
+                wanted = accept(change)
+            except Exception as error:  # of who iterates: the command goes on
+                queue.put_nowait(_raisable(error))
+                with suppress(ValueError):
+                    self.watching.remove(entry)
+                continue
+            if wanted:
+                queue.put_nowait(change)
+
+
+def _raisable(error: Exception) -> Exception:
+    """A future does not take `StopIteration`."""
+    return RuntimeError(f"StopIteration was raised: {error}") if isinstance(error, StopIteration) else error
 
 
 class Changes:
@@ -202,9 +224,7 @@ class Replicated(msgspec.Struct, dict=True, eq=False):
 
     def tell(self, change: object) -> None:
         """Hands a change to everybody who iterates over `changes` here."""
-        for accept, queue in self.__dict__["binding"].watching:
-            if accept(change):
-                queue.put_nowait(change)
+        self.__dict__["binding"].tell(change)
 
     @property
     def is_watched(self) -> bool:
@@ -231,6 +251,8 @@ class CommandSpec:
 
     def __init__(self, method: Callable[..., Any], priority: int) -> None:
         self.method, self.priority, self.name = method, priority, method.__name__
+        if not runs_when_called(method):
+            raise ConfigError(f"the command {self.name} must be a plain method: it is applied in one go")
         self.signature = inspect.signature(method)
         parameters = list(self.signature.parameters.values())[1:]
         for each in parameters:
@@ -261,6 +283,12 @@ class CommandSpec:
         """Calls the method, which has parameters that are given by name."""
         named = dict(zip(self.keywords, values[self.positional :], strict=True))
         return self.method(target, *values[: self.positional], **named)
+
+
+def runs_when_called(method: Callable[..., Any]) -> bool:
+    """It is no coroutine function and no generator, which only begin when they are called."""
+    kinds = (inspect.iscoroutinefunction, inspect.isgeneratorfunction, inspect.isasyncgenfunction)
+    return not any(is_kind(method) for is_kind in kinds)
 
 
 @overload
@@ -328,6 +356,15 @@ async def _read_fresh(target: Any, method: Callable[..., Any], args: Any, kwargs
     binding = target._binding  # noqa: SLF001 (part of the class)
     await binding.host.fresh(binding.hosted)
     return method(target, *args, **kwargs)
+
+
+def next_id(method: object) -> CommandId:
+    """Which command the next call of this one would be."""
+    spec, target = getattr(method, "spec", None), getattr(method, "__self__", None)
+    if not isinstance(spec, CommandSpec) or not isinstance(target, Replicated):
+        raise LocalProtocolError(f"{getattr(method, '__name__', method)} is no command of an object, such as store.put")
+    binding = target._binding  # noqa: SLF001 (part of the class)
+    return binding.host.next_id(binding.hosted, spec.name)
 
 
 def commands_of(kind: type[Replicated]) -> dict[str, CommandSpec]:

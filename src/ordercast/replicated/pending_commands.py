@@ -5,7 +5,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from ordercast.replicated.objects import Call, CommandId
-from ordercast.replicated.replica import Frame, Hosted, Result
+from ordercast.replicated.replica import Frame, Hosted
+from ordercast.replicated.results import Result
 
 
 class Sent(Call[Any]):

@@ -6,18 +6,19 @@ from copy import copy
 from functools import partial, reduce
 from hashlib import blake2b
 from operator import or_
-from typing import Any, NamedTuple, get_type_hints
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec.structs import astuple
 
-from ordercast.model.errors import CommandFailed, ConfigError
+from ordercast.model.errors import ConfigError
+from ordercast.replicated.declarations import described, hints_of, require_sound, without_modules
 from ordercast.replicated.frames import COMMANDS_OF_AN_OBJECT, FIRST_COMMAND, Control, encode, failed_part, with_room
 from ordercast.replicated.objects import Binding, CommandHost, CommandSpec, Context, Replicated, commands_of
+from ordercast.replicated.results import NOTHING, Result, ResultType, decode, kept, kept_error, told
 from ordercast.replicated.sessions import Sessions, Stream
 
 _log = logging.getLogger("ordercast.replicated")
-_IMMUTABLE = frozenset({bool, int, float, str, bytes})
 _HEAD = 3  # fields of a command before its arguments
 
 
@@ -41,16 +42,6 @@ class Snapshot(msgspec.Struct, array_like=True):
     present: list[str]
 
 
-class Result(NamedTuple):
-    """What became of a command that was applied now."""
-
-    error: Exception | None
-    value: Any
-
-
-_NOTHING = Result(None, None)
-
-
 class Later(NamedTuple):
     """A change of an object whose state is not here yet: it follows that."""
 
@@ -65,8 +56,7 @@ class Frame(NamedTuple):
     kind: type[msgspec.Struct]
     """Its fields: sequence, what the caller has, time, arguments."""
     tag: int
-    result: Any
-    """The type of what it returns."""
+    result: ResultType
 
 
 class Hosted:
@@ -79,10 +69,11 @@ class Hosted:
         """This member holds it."""
         self.frames: dict[str, Frame] = {}
         self.kinds: dict[type[msgspec.Struct], Frame] = {}
+        require_sound(type(target))
         for place, (each, spec) in enumerate(commands_of(type(target)).items()):
             tag = FIRST_COMMAND + index * COMMANDS_OF_AN_OBJECT + place
             kind, result = _frame(name, spec, tag)
-            frame = Frame(spec, kind, tag, result)
+            frame = Frame(spec, kind, tag, ResultType(result))
             self.frames[each] = self.kinds[kind] = frame
         self.streams: dict[int, dict[int, Stream]] = {}
         self.current: dict[tuple[str, int], Stream] = {}
@@ -110,11 +101,31 @@ class Hosted:
             for session, streams in self.streams.items()
         }
         place = self.context.time, self.context.number, applied
-        return blake2b(with_room(_digested, self.target, place), digest_size=16).digest()
+        try:
+            digested = with_room(_digested, self.target, place)
+        except MemoryError:
+            raise  # of this member alone
+        except Exception as error:  # see `unloadable`
+            digested = type(error).__name__.encode()
+        return blake2b(digested, digest_size=16).digest()
+
+    def unloadable(self) -> str | None:
+        """Why a member that joins could not be given the state, if so: a command has put something into it."""
+        try:
+            with_room(decode, with_room(encode, self.target), type(self.target))
+        except MemoryError:
+            raise
+        except Exception as error:
+            return str(error)
+        return None
+
+    def no_fields(self) -> list[str]:
+        """Attributes that were set and are no fields, so that members that join do not get them."""
+        return [name for name in vars(self.target) if name not in {"binding", "context"} and not name.startswith("_")]
 
     def load(self, state: HostedState) -> None:
         """Replaces the state."""
-        new = with_room(_decode, state.value, type(self.target))
+        new = with_room(decode, state.value, type(self.target))
         old = copy(self.target)
         for field in self.target.__struct_fields__:
             setattr(self.target, field, getattr(new, field))
@@ -141,7 +152,9 @@ class Hosted:
         self.binding.applies = True
         try:
             hook()
-        except Exception:
+        except (KeyboardInterrupt, MemoryError):
+            raise  # of this member alone
+        except BaseException:
             _log.exception("a hook of %s raised an exception; the state is as it left it", self.name)
         finally:
             self.binding.applies = False
@@ -160,59 +173,36 @@ class Hosted:
         binding.applies = True
         try:
             value = spec.apply(self.target, values) if spec.keywords else spec.method(self.target, *values)
-            result = _NOTHING
-        except MemoryError:
+            error = None
+        except (KeyboardInterrupt, MemoryError):
             raise  # of this member alone
-        except Exception as error:
-            value, result = None, Result(error, None)
+        except BaseException as raised:  # of the command, also if it is one of asyncio or sys: nothing is awaited here
+            value, error = None, raised
         finally:
             binding.applies = False
         stream.last = sequence
         if acknowledged >= stream.kept_from:
             stream.acknowledge(acknowledged)
-        if result is not _NOTHING:
-            stream.keep(sequence, f"{type(result.error).__name__}: {result.error}", b"")
+        result = NOTHING
+        if error is not None:
+            result = kept_error(stream, sequence, error)
         elif value is not None:
-            result = self._kept(frame, stream, sequence, value)
+            result = kept(frame.result, stream, sequence, value)
         if binding.waiting:
             binding.changed()
         return result
-
-    def _kept(self, frame: Frame, stream: Stream, sequence: int, value: Any) -> Result:
-        """The result for the caller, which shares nothing with the state."""
-        try:
-            encoded = with_room(encode, value)
-        except TypeError as error:
-            stream.keep(sequence, f"TypeError: {error}", b"")
-            return Result(error, None)
-        stream.keep(sequence, "", encoded)
-        if type(value) not in _IMMUTABLE:
-            value = with_room(_decode, encoded, frame.result)
-        return Result(None, value)
 
     def refuse(self, sequence: int, stream: Stream, error: Exception) -> Result | None:
         """A command whose arguments have other types: it counts as applied, with this error."""
         if sequence != stream.last + 1:
             return None
         stream.last = sequence
-        stream.keep(sequence, f"{type(error).__name__}: {error}", b"")
-        return Result(error, None)
+        return kept_error(stream, sequence, error)
 
     def result_of(self, stream: Stream, sequence: int, frame: Frame) -> Result:
         """What became of a command that was applied before, here or at another member."""
         error, encoded = stream.results.get(sequence, ("", b""))
-        return decoded_result(error, encoded, frame)
-
-
-def decoded_result(error: str, encoded: bytes, frame: Frame) -> Result:
-    """A result that comes from another member."""
-    if error:
-        return Result(CommandFailed(error), None)
-    return Result(None, with_room(_decode, encoded, frame.result)) if encoded else _NOTHING
-
-
-def _decode(encoded: bytes, kind: Any) -> Any:
-    return msgspec.msgpack.decode(encoded, type=kind)
+        return told(error, encoded, frame.result)
 
 
 class Replica:
@@ -234,8 +224,12 @@ class Replica:
             self.frames |= {kind: (each, frame) for kind, frame in each.kinds.items()}
         self.decode = msgspec.msgpack.Decoder(reduce(or_, self.frames, Control)).decode
         self._by_tag = {_tag(kind): found for kind, found in self.frames.items()}
-        shapes = [(_tag(kind), frame.spec.name, str(frame.spec.signature)) for kind, (_, frame) in self.frames.items()]
-        self.interface = blake2b(encode([sorted(self.hosted), sorted(shapes)]), digest_size=8).hexdigest()
+        shapes = [
+            (_tag(kind), frame.spec.name, without_modules(str(frame.spec.signature)))
+            for kind, (_, frame) in self.frames.items()
+        ]
+        states = [described(name, type(each.target), each.on) for name, each in sorted(self.hosted.items())]
+        self.interface = blake2b(encode([states, sorted(shapes)]), digest_size=8).hexdigest()
 
     def command(self, payload: bytes) -> tuple[Hosted, Frame, int, Exception] | None:
         """The command, and its sequence number, of a message that could not be decoded, if it is one."""
@@ -301,7 +295,7 @@ class Replica:
 
     def load(self, saved: bytes) -> None:
         """Replaces everything that all members hold."""
-        snapshot: Snapshot = with_room(_decode, saved, Snapshot)
+        snapshot: Snapshot = with_room(decode, saved, Snapshot)
         if snapshot.interface != self.interface:
             raise ConfigError("the group has other objects, or other commands: all members need the same classes")
         self.view, self.members, self._present = snapshot.view, snapshot.members, set(snapshot.present)
@@ -339,14 +333,8 @@ def _tag(kind: type[msgspec.Struct]) -> int:
 
 def _frame(owner: str, spec: CommandSpec, tag: int) -> tuple[type[msgspec.Struct], Any]:
     """The type of a command's messages, and that of its result."""
-    try:
-        hints = get_type_hints(spec.method)
-    except NameError as error:
-        raise ConfigError(f"the types of the command {owner}.{spec.name} are not known: {error}") from None
+    hints = hints_of(owner, spec)
     fields = [("sequence", int), ("acknowledged", int), ("time", float)]
-    for place, name in enumerate(spec.names):
-        if name not in hints:
-            raise ConfigError(f"the parameter {name} of the command {owner}.{spec.name} has no type: annotate it")
-        fields.append((f"argument_{place}", hints[name]))
+    fields += [(f"argument_{place}", hints[name]) for place, name in enumerate(spec.names)]
     kind = msgspec.defstruct(f"{owner}.{spec.name}", fields, array_like=True, tag=tag, frozen=True, gc=False)
     return kind, hints.get("return", Any)
