@@ -10,7 +10,9 @@ import asyncio
 import json
 import random
 import sys
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from time import monotonic_ns
 from typing import Any
@@ -20,6 +22,7 @@ from ordercast import GroupError, Settings
 from ordercast.replicated import Call, Counter, Dict, Lock, Members, Queue
 from ordercast.replicated.history import as_json
 from tests.live.groups import member_of
+from tests.replicated.histories import OverError, taken
 
 MEMBERS = ("A", "B", "C")
 SETTINGS = Settings(order="total", failure_timeout=0.7)
@@ -44,8 +47,11 @@ class Written:
         self._file.write(json.dumps(fields) + "\n")
         self._file.flush()
 
-    async def run(self, client: str, done: Awaitable[Any], model: str, key: str, kind: str, *arguments: object) -> Any:
+    async def run(
+        self, client: str, call: Callable[[], Awaitable[Any]], model: str, key: str, kind: str, *arguments: object
+    ) -> Any:
         number = monotonic_ns()
+        done = call()
         given = list(map(as_json, arguments))
         call_id = list(done.id) if isinstance(done, Call) else None
         process = f"{self.process} {client}"
@@ -57,41 +63,48 @@ class Written:
         return value
 
 
+async def read(store: Dict[int], key: str) -> int | None:
+    return await store.get(key, fresh=True)
+
+
 async def on_store(written: Written, store: Dict[int], client: str, rng: random.Random) -> None:
     while True:
         key, value = rng.choice("abc"), rng.randrange(1000)
         if rng.random() < 0.5:
-            await written.run(client, store.get(key, fresh=True), "register", key, "get")
+            await written.run(client, partial(read, store, key), "register", key, "get")
         elif rng.random() < 0.5:
-            await written.run(client, store.put(key, value), "register", key, "put", value)
+            await written.run(client, partial(store.put, key, value), "register", key, "put", value)
         else:
             old = store.get(key)
             await written.run(
-                client, store.compare_and_set(key, old, value), "register", key, "compare_and_set", old, value
+                client, partial(store.compare_and_set, key, old, value), "register", key, "compare_and_set", old, value
             )
         await asyncio.sleep(0.02 * rng.random())
 
 
 async def on_counter(written: Written, counter: Counter, client: str, rng: random.Random) -> None:
     while True:
-        await written.run(client, counter.add(1), "counter", "", "add", 1)
+        await written.run(client, partial(counter.add, 1), "counter", "", "add", 1)
         await asyncio.sleep(0.05 * rng.random())
 
 
 async def on_lock(written: Written, lock: Lock, client: str, rng: random.Random) -> None:
     while True:
-        token = await written.run(client, lock.acquire(), "lock", "", "acquire")
+        token = await written.run(client, lock.acquire, "lock", "", "acquire")
         await asyncio.sleep(0.02 * rng.random())
-        await written.run(client, lock.release(token), "lock", "", "release", token)
+        await written.run(client, partial(lock.release, token), "lock", "", "release", token)
         await asyncio.sleep(0.05 * rng.random())
 
 
 async def on_queue(written: Written, queue: Queue[int], client: str, rng: random.Random) -> None:
     while True:
-        await written.run(client, queue.put(value := rng.randrange(1000)), "queue", "", "put", value)
-        token, _ = await written.run(client, queue.get(), "queue", "", "get")
+        value, token = rng.randrange(1000), 0
+        await written.run(client, partial(queue.put, value), "queue", "", "put", value)
+        while not token:
+            with suppress(OverError):  # an attempt that did not return
+                token, _ = await written.run(client, partial(taken, queue), "queue", "", "get")
         await asyncio.sleep(0.02 * rng.random())
-        await written.run(client, queue.done(token), "queue", "", "done", token)
+        await written.run(client, partial(queue.done, token), "queue", "", "done", token)
         await asyncio.sleep(0.05 * rng.random())
 
 

@@ -43,7 +43,7 @@ def test_sound_classes_are_accepted() -> None:
 
 
 def frozen() -> Any:
-    class Frozen(Replicated, frozen=True):
+    class Frozen(Replicated, frozen=True):  # type: ignore[misc]
         x: int = 0
 
     return Frozen()

@@ -85,7 +85,12 @@ class Calls:
         self._working: set[asyncio.Task[None]] = set()
 
     async def call(
-        self, payload: bytes, to: tuple[str, ...] | None, gather: Gather, timeout: float | None, members: Sequence[str]
+        self,
+        payload: bytes | bytearray | memoryview,
+        to: tuple[str, ...] | None,
+        gather: Gather,
+        timeout: float | None,
+        members: Sequence[str],
     ) -> Answers:
         """Asks, and waits for the answers. `members`: of now."""
         if gather not in {"first", "majority", "all"}:

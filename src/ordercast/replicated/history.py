@@ -1,6 +1,6 @@
 """Records what an application does with replicated objects, for `ordercast audit --history`."""
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from importlib import import_module
 from pathlib import Path
 from time import monotonic_ns
@@ -16,7 +16,7 @@ _T = TypeVar("_T")
 class History:
     """A history of operations, in memory until it is saved.
 
-        found = await history.run(store.get("k", fresh=True), "register", "k", "get")
+        found = await history.run(lambda: store.get("k", fresh=True), "register", "k", "get")
 
     Times are those of the machine's monotonic clock: histories of processes of one machine can be audited together, if
     each is saved to a file of one folder.
@@ -28,9 +28,17 @@ class History:
         self.operations: list[Operation] = []
 
     async def run(
-        self, done: Awaitable[_T], model: str, key: str, kind: str, *arguments: object, object_name: str = ""
+        self,
+        call: Callable[[], Awaitable[_T]],
+        model: str,
+        key: str,
+        kind: str,
+        *arguments: object,
+        object_name: str = "",
     ) -> _T:
-        """Awaits an operation, and records it: its arguments without the key, as JSON, and its result.
+        """Begins an operation, awaits it, and records it: its arguments without the key, as JSON, and its result.
+
+        `call`: begins it. A command is sent by its call, so an operation that was begun before would have a wrong time.
 
         `model`: "register" (a key of a `Dict`), "element" (a value of a `Set`), "counter", "lock", "queue" or "barrier"
         (whose arrivals have `parties` as their argument); `kind`: the name of the command or query. One that raises an
@@ -39,7 +47,7 @@ class History:
         called = monotonic_ns()
         result, returned = "", None
         try:
-            value = await done
+            value = await call()
             result, returned = as_json(value), monotonic_ns()
             return value
         finally:

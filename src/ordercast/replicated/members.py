@@ -49,7 +49,7 @@ class Members:
 
     async def call(
         self,
-        payload: bytes,
+        payload: bytes | bytearray | memoryview,
         *,
         to: Iterable[str] | None = None,
         gather: Literal["first", "majority", "all"] = "all",
