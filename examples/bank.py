@@ -20,35 +20,32 @@ SETTINGS = Settings(order="total", failure_timeout=1.0)
 ON = {"ann": {"A", "B"}, "bob": {"B", "C"}}
 
 
-async def branch(
-    name: str, group: str = "bank", *, transfers: int = 1_000_000, record: str | None = None
-) -> tuple[int, int]:
+async def branch(name: str, group: str = "bank", *, transfers: int = 10**6, record: str | None = None) -> list[int]:
     """Transfers 1 from Ann to Bob, again and again; the balances that this member has."""
     ann, bob = Counter(), Counter()
-    accounts = {"ann": ann, "bob": bob}
-    async with join(group, accounts, on=ON, members=MEMBERS, name=name, settings=SETTINGS, record=record) as members:
+    joining = join(group, {"ann": ann, "bob": bob}, on=ON, members=MEMBERS, name=name, settings=SETTINGS, record=record)
+    async with joining as members:
         print(f"{name} begins with {ann.value()} and {bob.value()}", flush=True)
         for _ in range(transfers):
             with members.together():
-                withdrawn, paid = ann.add(-1), bob.add(1)
-            await asyncio.gather(withdrawn, paid, ann.add(0), bob.add(0))  # the last two are visits
+                transfer = ann.add(-1), bob.add(1)
+            await asyncio.gather(*transfer, ann.add(0), bob.add(0))  # the last two are visits
             if name == "B":
                 print(f"{ann.value()} and {bob.value()} are {ann.value() + bob.value()}", flush=True)
             await asyncio.sleep(0.01)
         await bob.until(lambda: bob.value() == 3 * transfers or name == "A")
         await ann.until(lambda: ann.value() == -3 * transfers or name == "C")
-    return ann.value(), bob.value()
+    return [ann.value(), bob.value()]
 
 
 async def main(record: str | None = None) -> None:
     """Ten transfers of each member."""
-    traces = {name: f"{record}/{name}" if record else None for name in MEMBERS}
-    found = await asyncio.gather(*(branch(name, transfers=10, record=traces[name]) for name in MEMBERS))
-    print("who has an account has all 30 transfers:", found == [(-30, 0), (-30, 30), (0, 30)])
+    found = await asyncio.gather(
+        *(branch(name, transfers=10, record=record and f"{record}/{name}") for name in MEMBERS)
+    )
+    print("who has an account has all 30 transfers:", found == [[-30, 0], [-30, 30], [0, 30]])
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] in ([], ["--record"]):
-        asyncio.run(main(*sys.argv[2:]))
-    else:
-        asyncio.run(branch(*sys.argv[1:]))
+    whole = sys.argv[1:2] in ([], ["--record"])
+    asyncio.run(main(*sys.argv[2:]) if whole else branch(*sys.argv[1:]))
