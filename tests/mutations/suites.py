@@ -417,12 +417,14 @@ SUITES = (
         "replicated",
         "replicated",
         [
-            # The blocks are not among them: what waits in them is tested in live groups, which take too long here.
-            *("replicated.sessions", "replicated.checks", "replicated.pending_commands"),
+            *("replicated.sessions", "replicated.checks", "replicated.pending_commands", "replicated.results"),
+            *("replicated.dictionary", "replicated.collections", "replicated.queues", "replicated.locks"),
+            "replicated.barriers",
         ],
         Battery(
             [
-                *("replicated.test_blocks_alone", "replicated.test_checks", "replicated.test_sessions"),
+                *("replicated.test_blocks_alone", "replicated.test_blocks_waiting", "replicated.test_results"),
+                *("replicated.test_checks", "replicated.test_sessions"),
                 *("replicated.test_pending_commands", "audit.test_linearizability"),
             ]
         ),

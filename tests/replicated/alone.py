@@ -24,8 +24,13 @@ MAKE: dict[str, Callable[[], Replicated]] = {
 class Alone:
     """One object at each of some members."""
 
-    def __init__(self, make: Callable[[], Replicated], members: tuple[str, ...] = MEMBERS) -> None:
-        self.replicas = {name: Replica({"": make()}, {}, None) for name in members}  # type: ignore[arg-type]
+    def __init__(
+        self,
+        make: Callable[[], Replicated],
+        members: tuple[str, ...] = MEMBERS,
+        host: Callable[[str], Any] = lambda _: None,
+    ) -> None:
+        self.replicas = {name: Replica({"": make()}, {}, host(name)) for name in members}
         self.sequences = dict.fromkeys(members, 0)
         self.time = 1.0
         for replica in self.replicas.values():

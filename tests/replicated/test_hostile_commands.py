@@ -13,7 +13,6 @@ import pytest
 import ordercast.replicated
 from ordercast import CommandFailed, ConfigError, Diverged, GroupClosed, LocalProtocolError, Settings
 from ordercast.replicated import Change, Counter, Dict, Replicated, command
-from ordercast.replicated.results import ResultType, text_of
 from tests.live.groups import new_name, run
 from tests.replicated.groups import Cluster, cluster, until
 
@@ -384,24 +383,3 @@ def test_a_time_to_live_is_a_number_of_seconds(ttl: float) -> None:
             await group.members["B"].check()
 
     run(test)
-
-
-# --- results and their texts ---
-
-
-def test_texts_of_exceptions_are_short_and_can_be_encoded() -> None:
-    assert text_of(KeyError("a")) == "KeyError: 'a'"
-    assert text_of(ValueError()) == "ValueError"
-    assert text_of(TextlessError()) == "TextlessError: (its text is not known: __str__ raised ValueError)"
-    assert text_of(ValueError("\ud800")) == "ValueError: \\ud800"
-    assert len(text_of(ValueError("x" * 5000))) == 2000
-
-
-def test_plain_values_are_not_looked_at_if_their_type_allows_it() -> None:
-    assert ResultType(Any).plain == {bool, int, float, str, bytes}
-    assert ResultType(int).plain == {bool, int}
-    assert ResultType(str | None).plain == {str}
-    assert ResultType(list[int]).plain == frozenset()
-    assert ResultType(int).decode(b"\xc3") is True
-    with pytest.raises(Exception, match="Expected `int`, got `bool`"):
-        ResultType(list[int]).decode(b"\x91\xc3")
