@@ -41,16 +41,19 @@ class Client:
 
     def excluded(self, since: int, until: int) -> None:
         """What it asked for until then, and may have been given, the group takes from it at some time since then."""
-        for each in [each for each in self.history.operations if each.kind in TAKING and each.called < until]:
-            token = int(each.result.split(" ")[TAKING[each.kind]]) if each.result else -each.called
+        for each in [each for each in self.history.operations if each.called < until]:
+            kind, place = TAKING.get(each.model, ("", 0))
+            if each.kind != kind:
+                continue
+            token = int(each.result.split(" ")[place]) if each.result else -each.called
             self.history.lost(each.model, "", token, max(since, each.called))
 
     def value(self) -> int:
         return self.rng.randrange(1000)
 
 
-TAKING = {"acquire": 0, "get": 0, "arrive": -1}
-"""Operations that give something that the group may take back, and where its token stands in the result."""
+TAKING = {"lock": ("acquire", 0), "queue": ("get", 0), "barrier": ("arrive", -1)}
+"""By model: what gives something that the group may take back, and where its token stands in the result."""
 
 
 class OverError(Exception):
