@@ -5,11 +5,13 @@ What a majority was told to be on its disks is at the beginning of all later vie
 began anew follows the last one; and logs end equal.
 """
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
+from ordercast.explorer import node_disk
 from ordercast.explorer.explore import explore
 from ordercast.explorer.log_scenarios import LOG_SCENARIOS, log_scenario
 from ordercast.explorer.node_disk import LOST, NodeDisk
@@ -22,7 +24,9 @@ from ordercast.model.errors import ConfigError
 from ordercast.model.runs import WITH_LOGS, Channel
 from ordercast.model.units import Packet
 from ordercast.protocols.membership.view import Incarnation, founding_view
-from ordercast.protocols.restart.node_log import WriteNote, WritePacket
+from ordercast.protocols.restart import assessment, machine
+from ordercast.protocols.restart.assessment import Assessment, Here
+from ordercast.protocols.restart.node_log import NodeLog, WriteNote, WritePacket
 from ordercast.protocols.restart.standing import Standing, decode_standing, encode_standing
 from tests.explorer.test_reduction import finals
 
@@ -118,3 +122,69 @@ def test_a_schedule_with_disks_is_written_and_read(tmp_path: Any) -> None:
     file = ScheduleFile(scenario=made, schedule=steps, sentence="none")
     write_schedule(tmp_path / "a.toml", file)
     assert read_schedule(tmp_path / "a.toml") == file
+
+
+# --- what is broken is found ---
+
+
+def no_majority_is_needed(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(assessment, "_lacking", lambda *_: [])
+
+
+def any_half_is_a_quorum(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(assessment, "is_quorum", lambda places, size: 2 * places.bit_count() >= size)
+
+
+def what_is_written_counts_as_on_the_disk(patch: pytest.MonkeyPatch) -> None:
+    unchanged = NodeLog.write
+
+    def write(self: NodeLog, packet: Packet) -> WritePacket:
+        found = unchanged(self, packet)
+        self.durable = len(self.packets)
+        return found
+
+    patch.setattr(NodeLog, "write", write)
+
+
+def nothing_waits_for_the_disk(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(NodeLog, "hold", lambda *_: False)
+
+
+def the_shortest_log_is_taken(patch: pytest.MonkeyPatch) -> None:
+    unchanged = assessment.assess
+
+    def assess(present: Sequence[Here], least: int, *, force: bool) -> Assessment:
+        found = unchanged([replace(each, position=-each.position) for each in present], least, force=force)
+        by_name = {each.me.name: each for each in present}
+        holder = None if found.holder is None else by_name[found.holder.me.name]
+        return replace(found, holder=holder)
+
+    patch.setattr(machine, "assess", assess)
+
+
+def who_has_forgotten_has_a_vote(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(node_disk, "forgetting", lambda note: note)
+
+
+BROKEN: list[tuple[Callable[[pytest.MonkeyPatch], None], str, str]] = [
+    (no_majority_is_needed, "restart", "view 1 of E3 began anew with {E2}, no quorum of view 0: {E1,E2}"),
+    (any_half_is_a_quorum, "restart", "view 1 of E3 began anew with {E2}, no quorum of view 0: {E1,E2}"),
+    (what_is_written_counts_as_on_the_disk, "restart", "packets of its log for durable, and 0 are on its disk"),
+    (
+        the_shortest_log_is_taken,
+        "restart-most",
+        "<a{1,2,3,4,5}> was told durable in view 0, and view 1 begins after <>",
+    ),
+    (who_has_forgotten_has_a_vote, "restart-most-damage", "was told durable in view 0, and view 1 begins after <>"),
+    (nothing_waits_for_the_disk, "restart-all-suspicion", "view 2 has E3 at E3, and E1, E4 at E4"),
+]
+
+
+@pytest.mark.parametrize(("rule", "name", "sentence"), BROKEN, ids=[rule.__name__ for rule, *_ in BROKEN])
+def test_a_rule_taken_out_is_found(
+    monkeypatch: pytest.MonkeyPatch, rule: Callable[[pytest.MonkeyPatch], None], name: str, sentence: str
+) -> None:
+    rule(monkeypatch)
+    report = explore(log_scenario("sequencer", name), 60_000, reduced=True)
+    assert report.counterexample is not None, str(report)
+    assert sentence in report.counterexample.sentence
