@@ -35,6 +35,8 @@ PACKET = 60_000
 """Bytes of messages in a packet: those of one datagram of a live group."""
 OUTSTANDING = 8 << 20
 """Bytes that wait for the disk at most."""
+PAUSE = 0.005
+"""Seconds between lone messages."""
 
 
 class Durable:
@@ -63,11 +65,12 @@ class Durable:
             self._changed.wait_for(lambda: self.position >= position)
 
 
-def sync_milliseconds(folder: Path, count: int = 60) -> float:
-    """The median of appending 4 KiB and waiting for the disk."""
+def sync_milliseconds(folder: Path, count: int = 200) -> float:
+    """The median of appending 4 KiB and waiting for the disk, as often as `lone` does."""
     found = []
     with (folder / "probe").open("wb", buffering=0) as file:
         for _ in range(count):
+            time.sleep(PAUSE)
             start = time.perf_counter()
             file.write(bytes(4096))
             os.fdatasync(file.fileno())
@@ -111,7 +114,7 @@ def lone(folder: Path, size: int, count: int) -> str:
             durable.asked[log.next + 1] = start
             log.append(0, number, (size,), payload)
             calls.append(time.perf_counter() - start)
-            time.sleep(0.005)
+            time.sleep(PAUSE)
     return (
         f"{size:>5} B alone  durable p50 {statistics.median(durable.delays) * 1e3:.1f} ms, p99 "
         f"{sorted(durable.delays)[int(0.99 * count)] * 1e3:.1f} ms; the call {statistics.median(calls) * 1e6:.1f} us"

@@ -234,6 +234,17 @@ def test_a_sealed_segment_that_is_shorter_is_damage() -> None:
         LogFiles(disk, GROUP, SMALL)
 
 
+def test_opening_verifies_the_last_segment_and_the_headers_of_the_others() -> None:
+    disk = write_disk(range(9), SMALL)
+    disk.flip(FIRST, 8 * (disk.size(FIRST) - 10))
+    log = LogFiles(disk, GROUP, SMALL)
+    assert log.next == 18
+    assert [FIRST in each for each in check_disk(disk).damage] == [True]
+    disk.flip(FIRST, 8 * 20)
+    with pytest.raises(LogDamaged, match=f"segment {FIRST}: the checksum of its header is wrong"):
+        LogFiles(disk, GROUP, SMALL)
+
+
 def test_a_segment_with_another_name_is_damage() -> None:
     disk = write_disk(range(2))
     disk.rename(FIRST, segment_name(1))

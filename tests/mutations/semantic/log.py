@@ -23,7 +23,7 @@ from ordercast.log.files import LogFiles
 from ordercast.log.format import NO_HASH, FrameBuilder
 from ordercast.log.segments import Scan
 from ordercast.log.writer import Log
-from ordercast.model.errors import LogError
+from ordercast.model.errors import LogDamaged, LogError
 from tests.mutations.mutation import Mutants, replace, wrap
 
 MUTANTS = Mutants("log.recovery")
@@ -249,6 +249,21 @@ def _marks_too_much() -> None:
         return changed
 
     wrap(LogFiles, "_write", around)
+
+
+@MUTANTS.add("rule 10: opening verifies all segments")
+def _verifies_all() -> None:
+    def around(scanned: Method) -> Method:
+        def changed(disk: Any, segment: Any, *limit: Any) -> Scan:
+            for each in segments.read_segments(disk, 0)[:-1]:
+                if scanned(disk, each).problem is not None:
+                    raise LogDamaged(each.name)
+            found: Scan = scanned(disk, segment, *limit)
+            return found
+
+        return changed
+
+    wrap(recovery, "scanned", around)
 
 
 @MUTANTS.add("the running hash does not continue", "log.format")
