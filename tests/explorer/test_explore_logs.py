@@ -24,7 +24,7 @@ from ordercast.model.errors import ConfigError
 from ordercast.model.runs import WITH_LOGS, Channel
 from ordercast.model.units import Packet
 from ordercast.protocols.membership.view import Incarnation, founding_view
-from ordercast.protocols.restart import assessment, machine
+from ordercast.protocols.restart import assessment, durable_node, machine
 from ordercast.protocols.restart.assessment import Assessment, Here
 from ordercast.protocols.restart.node_log import NodeLog, WriteNote, WritePacket
 from ordercast.protocols.restart.standing import Standing, decode_standing, encode_standing
@@ -146,6 +146,11 @@ def what_is_written_counts_as_on_the_disk(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(NodeLog, "write", write)
 
 
+def views_are_told_before_they_are_on_the_disk(patch: pytest.MonkeyPatch) -> None:
+    """One that decides alone tells of a view, is killed, and begins another one with the same number."""
+    patch.setattr(durable_node, "DECISIONS", ())
+
+
 def nothing_waits_for_the_disk(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(NodeLog, "hold", lambda *_: False)
 
@@ -176,6 +181,7 @@ BROKEN: list[tuple[Callable[[pytest.MonkeyPatch], None], str, str]] = [
         "<a{1,2,3,4,5}> was told durable in view 0, and view 1 begins after <>",
     ),
     (who_has_forgotten_has_a_vote, "restart-most-damage", "was told durable in view 0, and view 1 begins after <>"),
+    (views_are_told_before_they_are_on_the_disk, "restart-all-suspicion", "view 2 has E3 at E3, and E1, E4 at E4"),
     (nothing_waits_for_the_disk, "restart-all-suspicion", "view 2 has E3 at E3, and E1, E4 at E4"),
 ]
 
