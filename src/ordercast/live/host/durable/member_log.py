@@ -1,7 +1,7 @@
 """The log of one live member: opened in a thread, fed by what the member is delivered, and told of by its disk.
 
 The event loop never waits for the disk. The thread of the log says what is on it, and this member tells those whose
-messages it is about: at once if it has told nothing for a while, else at most every `PACE` seconds. Whoever waits and
+messages it is about: at once if that is all that was delivered, else at most every `PACE` seconds. Whoever waits and
 hears nothing asks.
 """
 
@@ -38,8 +38,8 @@ from ordercast.protocols.restart.standing import Plan, Standing, decode_standing
 from ordercast.wire.control import DurablePosition
 
 _REMEMBERED = 64  # views
-PACE = 0.01
-"""Seconds between two tellings, while the position moves all the time."""
+PACE = 0.002
+"""Seconds between two tellings, while more is on its way to the disk."""
 
 
 class MemberLogOwner(Protocol):
@@ -86,7 +86,8 @@ class MemberLog:
         self._positions: dict[int, int] = {}  # of the views that others joined with, by number
         self._me, self._place = -1, 0  # node and place
         self._concerned = 0  # places whose messages became durable here since they were told
-        self._told_at, self._telling = -PACE, False
+        self._told_at = -PACE
+        self._telling: asyncio.TimerHandle | None = None
         self._moved: list[asyncio.Future[None]] = []
         self._changing: asyncio.Task[None] | None = None
         self._promised: Standing | None = None  # the last promise that is on the disk
@@ -428,17 +429,18 @@ class MemberLog:
     # --- the disks of others ---
 
     def _tell_soon(self) -> None:
-        if self._telling or not self._concerned:
+        if not self._concerned:
             return
         wait = self._told_at + PACE - self._loop.time()
-        if wait <= 0:
+        if wait <= 0 or self.durable >= self.next:
             self._tell()
-        else:
-            self._telling = True
-            self._loop.call_later(wait, self._tell)
+        elif self._telling is None:
+            self._telling = self._loop.call_later(wait, self._tell)
 
     def _tell(self) -> None:
-        self._telling = False
+        if self._telling is not None:
+            self._telling.cancel()
+            self._telling = None
         concerned = self._concerned & ~(1 << self._place)
         if self.durable >= self.next:  # else more of theirs may be about to be durable
             self._concerned = 0
