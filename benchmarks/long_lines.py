@@ -57,14 +57,16 @@ async def joined(job: dict[str, Any]) -> Group:
 async def flood(job: dict[str, Any]) -> dict[str, Any]:
     """Sends for so many seconds, if it is a sender; reads until the end. What it was handed, by the time."""
     group = await joined(job)
-    until, handed = time.monotonic() + job["seconds"], 0
+    until, handed, payload = time.monotonic() + job["seconds"], 0, bytes(job.get("size", SIZE))
     timeline: list[tuple[float, int]] = []
 
     async def send() -> int:
         sent = 0
         while time.monotonic() < until:
-            await group.send(bytes(SIZE))
+            await group.send(payload)
             sent += 1
+            if not sent % 64:
+                await asyncio.sleep(0)
         return sent
 
     sending = asyncio.create_task(send()) if job["sends"] else None
@@ -76,10 +78,9 @@ async def flood(job: dict[str, Any]) -> dict[str, Any]:
             await asyncio.sleep(begin)
             timeline.append((time.monotonic(), 0))
             await asyncio.sleep(end - begin)
-        async for _ in group:
-            handed += 1
-            if handed % 32 == 0:
-                timeline.append((time.monotonic(), handed))
+        async for batch in group.batches():
+            handed += len(batch)
+            timeline.append((time.monotonic(), handed))
 
     reading = asyncio.create_task(read())
     watching = asyncio.create_task(watch(group))

@@ -5,6 +5,7 @@
     python benchmarks/scale.py flood --sizes 8,16                all send messages of 64 bytes, as fast as they can
     python benchmarks/scale.py lone --source ../base/src         the same with another tree, for comparison
     python benchmarks/scale.py simulated --sizes 3,16,64         units of a lone message in the simulator
+    sudo python benchmarks/scale.py network --sizes 3,8 --lines 2:0,100:1 --bytes 64,1024      with delay and loss
 
 Members are spread over as many processes as the machine has cores (`--processes`), since a process for each of 24
 members measures mostly how the system switches between them. Every message goes to all; nothing is lost on purpose.
@@ -13,6 +14,11 @@ lone: datagrams that all members together send for one message, the idle group's
 measured before, and shown. Latency is from sending to delivery at the sender, which is neither sequencer nor relay.
 flood: messages a second delivered at the median member, and what each cost: processor time of all members by message
 and member, datagrams and bytes by message, and copies: units sent again, or discarded as duplicates, by unit.
+network: each member is a process in a network namespace, on the switch of `tests/network`; `--lines` are milliseconds
+of a round trip and per cent of frames lost. One member sends, neither the sequencer nor the relay, and all receive.
+Messages a second are those of the slowest member after the first third of the time; datagrams, bytes, packets that
+links repeated and units that protocols sent again are those of all members for a message; TCP: one stream from that
+sender to one member, with BBR and with CUBIC. Needs root.
 simulated: units that all nodes send for one message, without datagrams and clocks, so the same on every machine. Each
 unit goes to all nodes but the sequencer's offers and acknowledgments.
 """
@@ -24,6 +30,7 @@ import multiprocessing
 import os
 import statistics
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -32,7 +39,8 @@ from rich.console import Console
 from rich.table import Table
 
 ORDERS = "sequenced,partial,total,priority"
-MODES = ["lone", "flood", "simulated"]
+MODES = ["lone", "flood", "network", "simulated"]
+NETWORK_HEADS = "order", "bytes", "messages/s", "MB/s", "datagrams", "bytes sent", "repeated/100", "again/100"
 PAYLOAD = bytes(64)
 APART = 0.02  # seconds between lone messages
 QUIET = 0.5  # seconds in which the idle group is counted
@@ -283,6 +291,51 @@ def show(mode: str, asked: argparse.Namespace) -> None:
         Console(width=150).print(table)
 
 
+def show_network(asked: argparse.Namespace) -> None:
+    """Measures and prints a table for each line and number of members."""
+    sys.path.insert(0, str(Path(__file__).parents[1]))
+    from benchmarks import long_lines  # noqa: PLC0415 (it needs the laboratory of the tests, and that needs root)
+    from tests.network.lab import laboratory  # noqa: PLC0415
+    from tests.network.switch import Weather  # noqa: PLC0415
+
+    for line in asked.lines.split(","):
+        delay, _, loss = line.partition(":")
+        weather = Weather(delay=float(delay) / 2e3, loss=float(loss or 0) / 100)
+        for size in map(int, asked.sizes.split(",")):
+            title = f"network: {size} members, {delay} ms round trip, {loss or 0} % loss, one sends"
+            table = Table(title=title)
+            for head in (
+                "order",
+                "bytes",
+                "messages/s",
+                "MB/s",
+                "datagrams",
+                "bytes sent",
+                "repeated/100",
+                "again/100",
+            ):
+                table.add_column(head, justify="left" if head == "order" else "right")
+            with tempfile.TemporaryDirectory() as folder, laboratory(size, Path(folder), weather) as lab:
+                for length in map(int, asked.bytes.split(",")):
+                    for order in asked.orders.split(","):
+                        found = long_lines.run_group(lab, order, "B", asked.seconds, size=length)
+                        rate = min(long_lines.rate(each, 1) for each in found)
+                        handed = max(1, min(each["handed"] for each in found))
+                        used = {
+                            key: sum(each[key] for each in found) / handed
+                            for key in ("datagrams", "bytes", "repeated", "copies")
+                        }
+                        table.add_row(
+                            *(order, f"{length:,}", f"{rate:,.0f}", f"{rate * length / 1e6:.1f}"),
+                            *(f"{used['datagrams']:.3f}", f"{used['bytes']:,.0f}"),
+                            *(f"{100 * used['repeated']:.2f}", f"{100 * used['copies']:.2f}"),
+                        )
+                for congestion in ("bbr", "cubic"):
+                    rate = long_lines.tcp_rate(lab, "B", "C", asked.seconds, congestion)()
+                    table.add_row(f"TCP, {congestion}", "", "", f"{rate / 1e6:.1f}", "", "", "", "")
+            Console(width=120).print(table)
+
+
 def _text(value: object) -> str:
     return f"{value:,.1f}" if isinstance(value, float) else str(value)
 
@@ -290,18 +343,26 @@ def _text(value: object) -> str:
 def main() -> None:
     """Prints the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("modes", nargs="*", default=MODES, help="lone, flood, simulated; all if none is named")
-    parser.add_argument("--sizes", default="3,8,16")
+    usual = [mode for mode in MODES if mode != "network"]
+    parser.add_argument("modes", nargs="*", default=usual, help=f"{', '.join(MODES)}; all but network if none is named")
+    parser.add_argument("--sizes", default="3,8,16", help="members")
+    parser.add_argument(
+        "--lines", default="2:0,100:0,100:1,20:5", help="network: round trips in ms, and loss in per cent"
+    )
+    parser.add_argument("--bytes", default="64,1024", help="network: of a message")
     parser.add_argument("--orders", default=ORDERS)
     parser.add_argument("--messages", type=int, default=50, help="lone")
     parser.add_argument("--warm-up", type=float, default=1.5, help="flood: seconds before it is counted")
-    parser.add_argument("--seconds", type=float, default=3.0, help="flood: seconds that are counted")
+    parser.add_argument("--seconds", type=float, default=3.0, help="flood and network: seconds that are counted")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--source", default="", help="the `src` directory of another tree")
     parser.add_argument("--json", action="store_true", help="a line for each run")
     asked = parser.parse_args()
     for mode in asked.modes:
-        show(mode, asked)
+        if mode == "network":
+            show_network(asked)
+        else:
+            show(mode, asked)
 
 
 if __name__ == "__main__":
