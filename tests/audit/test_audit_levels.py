@@ -1,6 +1,7 @@
 """The truth of the levels, broken in every way that they can be."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -151,6 +152,17 @@ def test_who_gives_up_delivers_at_that_instant_what_it_preacknowledged() -> None
     assert last_words(True, 49) == {"delivered_truthfully": ["a"]}
     assert last_words(False, 50) == {"delivered_truthfully": ["a"]}
     assert last_words(True, 50, gives_up=False) == {"delivered_truthfully": ["a"]}
+
+
+@pytest.mark.parametrize(("delivered_at", "good"), [(19, False), (21, True), (30, True)])
+def test_a_run_that_delivers_what_is_stable_delivers_nothing_earlier(delivered_at: int, good: bool) -> None:
+    happened = sorted(at((1, "deliver", "a"), delivered_at), key=lambda row: row[3])
+    logs = play([row for row in happened if row[:3] != (1, "ack", "a")]).logs()
+    assert [each.sentence for each in delivered_truthfully(logs)] == [
+        "E2 delivered E1#0 without having acknowledged it"
+    ]
+    told = [each.sentence for each in delivered_truthfully(replace(logs, delivers_stable=True))]
+    assert told == ([] if good else ["E2 delivered E1#0 without having pre-acknowledged it"])
 
 
 def test_levels_are_recorded_or_not() -> None:

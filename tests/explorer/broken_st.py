@@ -5,7 +5,7 @@ from typing import ClassVar
 import msgspec
 
 from ordercast.model.config import GroupConfig
-from ordercast.model.machine import Output, Reached
+from ordercast.model.machine import Deliver, Output, Reached
 from ordercast.model.units import Packet
 from ordercast.protocols.shared.pending_acknowledgments import PendingAcknowledgments
 from ordercast.protocols.spo.units import Data, Ready
@@ -100,3 +100,31 @@ class ChangesItsReply(StOfParts):
     """Says again what it holds as of now, rather than as of when it stopped."""
 
     recovering = _ExtendsItsReply
+
+
+class _DeliversEarly(NormalOperation):
+    def receive_data(self, unit: Data, out: list[Output]) -> bool:
+        begin = len(out)
+        detected = super().receive_data(unit, out)
+        outputs = [each for each in out[begin:] if not isinstance(each, Deliver)]
+        early = [Deliver(each.packet) for each in outputs if isinstance(each, Reached) and each.level is ACCEPTED]
+        out[begin:] = [*outputs, *early]
+        return detected
+
+
+class DeliversWhatItAccepts(StOfParts):
+    """Delivers what it has, whether others have it or not."""
+
+    normal_operation = _DeliversEarly
+
+
+class _Forgets(Recovery):
+    def finish(self, out: list[Output]) -> None:
+        super().finish(out)
+        self.normal.finished.delivered.clear()
+
+
+class ForgetsWhatItDelivered(StOfParts):
+    """With `delivers_stable`: what was delivered in an epoch is delivered again when all have finished it."""
+
+    recovering = _Forgets

@@ -71,6 +71,23 @@ def test_every_schedule_is_right(lines: tuple[str, ...], how: dict[str, Any]) ->
     assert report.exhausted, str(report)
 
 
+STABLE = [each for each in EXHAUSTED if each.id not in {"hearsay-T1", "polls-late-single-T1", "single-patient-T2"}]
+
+
+@pytest.mark.parametrize(("lines", "how"), STABLE)
+def test_every_schedule_is_right_where_what_is_stable_is_delivered(lines: tuple[str, ...], how: dict[str, Any]) -> None:
+    report = explore(selective_total(*lines, delivers_stable=True, **how))
+    assert report.exhausted, str(report)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize(("lines", "losses", "states"), [(ABC, 3, 34_239), (GPZ, 1, 0), (BOTH, 3, 0)])
+def test_so_are_those_of_larger_groups(lines: tuple[str, ...], losses: int, states: int) -> None:
+    report = explore(selective_total(*lines, losses=losses, delivers_stable=True))
+    assert report.exhausted, str(report)
+    assert report.states > states // 2
+
+
 @pytest.mark.soak
 def test_as_many_states_as_an_independent_model_had() -> None:
     # Another implementation of the same rules, searched by another program: every set of up to three losses.
@@ -96,6 +113,7 @@ def a_walk(seed: int) -> None:
     losses = chance.choice([0, 2, 5, 10])
     scenario = selective_total(
         *map(" ".join, lines),
+        delivers_stable=seed % 3 == 0,
         window=chance.choice([1, 2, 3, 8]),
         quota=chance.choice([1, 2, 3, 8]),
         log_limit=chance.choice([1, 2, 4, 400, 400]),
@@ -129,6 +147,18 @@ BROKEN = [
     (broken_st.LearnsFromAnything, GY, {"losses": 1, "firings": 1}, "the channel did not keep one order"),
     (broken_st.HearsItselfAtOnce, GY, {"losses": 1, "firings": 1}, "the packet 0 of E3 is missing"),
     (broken_st.ChangesItsReply, GY, {"losses": 1, "firings": 1}, "the orders of delivery have a cycle"),
+    (
+        broken_st.DeliversWhatItAccepts,
+        ("a{1,2}", ""),
+        {"delivers_stable": True},
+        "is delivered before it was pre-acknowledged",
+    ),
+    (
+        broken_st.ForgetsWhatItDelivered,
+        BOTH,
+        {"losses": 1, "firings": 1, "delivers_stable": True},
+        "is delivered a second time",
+    ),
     (broken_st.DeliversOldAtOnce, GY, {"losses": 1}, "is acknowledged at E1, but not yet preacknowledged at its"),
     (
         broken_st.ForgetsThePrefix,

@@ -29,6 +29,7 @@ WRITTEN = {
     "spo-printed": spo_as_printed("a{2}", "", liveness_goal=Level.ACCEPTED, paper=BY_CONDITION_2, losses=1),
     "spo-one": spo("a{2}", "", channel=Channel.ONE, drained=True, first_seq=(5, 0), rounds=7),
     "st": selective_total("a{2}", "", losses=1, log_limit=3),
+    "st-stable": selective_total("a{2}", "", losses=1, delivers_stable=True),
     "prito": priority_total("p1 h5", "q2", synchronises=False),
     "sequencer": broadcasts("a", "b", "", history=1, resilience=1, crashes=1),
 }

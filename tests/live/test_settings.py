@@ -18,6 +18,7 @@ from ordercast.protocols.registry import machine_class
 ALL_GIVEN = Settings(
     order="total",
     window=7,
+    delivery="stable",
     quorum="static",
     failure_timeout=5,
     pause_timeout=20,
@@ -100,6 +101,19 @@ def test_no_fragmentation_is_a_choice_and_a_tiny_packet_is_not() -> None:
     assert Settings(mtu=512).mtu == 512
     with pytest.raises(ConfigError, match="mtu must be at least 512 bytes, or 0 for no fragmentation, not 511"):
         Settings(mtu=511)
+
+
+@pytest.mark.parametrize("delivery", ["acknowledged", "", None, 3])
+def test_an_unknown_delivery_is_refused(delivery: Any) -> None:
+    with pytest.raises(ConfigError, match="delivery must be one of known_stable, stable, not "):
+        Settings(delivery=delivery)
+
+
+@pytest.mark.parametrize("order", ["partial", "priority", "sequenced", "to"])
+def test_delivery_of_what_is_stable_is_for_total_only(order: str) -> None:
+    Settings(order=order, delivery="known_stable")
+    with pytest.raises(ConfigError, match=f"delivery has no effect for order '{order}', only for 'total'"):
+        Settings(order=order, delivery="stable")
 
 
 @pytest.mark.parametrize("quorum", ["majority", "", None, 3])

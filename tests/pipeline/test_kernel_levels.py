@@ -1,5 +1,7 @@
 """The audit by arrays is told every untruth about levels that the reference is told, and believes none of them."""
 
+from dataclasses import replace
+
 import pytest
 
 from ordercast.model.services import Service
@@ -34,6 +36,20 @@ def test_what_is_for_others_stands_between(order: str, good: bool) -> None:
             figure.add(1, kind, letter, time=5)
         figure.add(2, kind, "c", time=5)
     assert passed(figure) is good
+
+
+@pytest.mark.parametrize("stable", [True, False])
+@pytest.mark.parametrize("known", [True, False])
+def test_a_run_may_deliver_what_is_stable_and_nothing_earlier(stable: bool, known: bool) -> None:
+    figure = Figure(["a12", ""], ["", ""])
+    figure.add(1, "receive", "a", time=1)
+    for node in (0, 1):
+        figure.add(node, "accept", "a", time=1)
+        for kind in ("preack", "deliver") if known or node else ("deliver", "preack"):
+            figure.add(node, kind, "a", time=2)
+        figure.add(node, "ack", "a", time=3)
+    run = replace(columns_of(figure.nodes, [batch_of(figure.rows)]), delivers_stable=stable)
+    assert passes(run, Service.SELECTIVE_TOTAL) is (stable and known)
 
 
 @pytest.mark.parametrize("gives_up", [True, False])

@@ -62,7 +62,7 @@ def acknowledged_truthfully(logs: RunLogs) -> Violations:
 
 
 def delivered_truthfully(logs: RunLogs) -> Violations:
-    """A node delivered only what it had acknowledged.
+    """A node delivered only what it had acknowledged; or pre-acknowledged, if the run delivers what is stable.
 
     A node that aborts the group delivers at that instant what it has pre-acknowledged too: this may have been
     acknowledged, and so delivered, elsewhere.
@@ -72,9 +72,13 @@ def delivered_truthfully(logs: RunLogs) -> Violations:
         end = logs.aborted_at.get(node)
         for message, moment in deliveries.items():
             at_the_end = end is not None and moment.time == end.time
-            known = acknowledged.get(message) or (preacknowledged.get(message) if at_the_end else None)
+            if logs.delivers_stable:
+                known = preacknowledged.get(message)
+            else:
+                known = acknowledged.get(message) or (preacknowledged.get(message) if at_the_end else None)
             if known is None or known.step > moment.step:
-                sentence = f"{name_of(node)} delivered {message_name(message)} without having acknowledged it"
+                what = "pre-acknowledged" if logs.delivers_stable else "acknowledged"
+                sentence = f"{name_of(node)} delivered {message_name(message)} without having {what} it"
                 yield _unsound(delivered_truthfully.__name__, sentence, message, node)
 
 

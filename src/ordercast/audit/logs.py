@@ -102,6 +102,8 @@ class RunLogs:
     """By node: when it installed each view, and the members from then on, one bit each."""
     uniform: bool = False
     """True if the run promises uniform delivery: what a stopped node delivered, all that go on deliver."""
+    delivers_stable: bool = False
+    """True if the run delivers what is pre-acknowledged, and does not wait until it is acknowledged."""
     unrecorded: int = 0
     """Nodes without a complete record, one bit each; see `records`."""
     priorities_known: bool = True

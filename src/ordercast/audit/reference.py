@@ -11,6 +11,7 @@ from ordercast.audit.numbering import key_order_kept
 from ordercast.audit.profiles import Asked, Profile, completeness_of, is_selective, promised_by
 from ordercast.audit.records import UNRECORDED, has_one_clock, incomplete_records, with_unrecorded
 from ordercast.audit.run_rows import (
+    delivers_stable,
     is_uniform,
     missing_by_counters,
     require_nothing_sent,
@@ -63,7 +64,7 @@ def check_run(row: RunRow, parts: Iterable[EventColumns], service: Asked | None,
     logs = replace(
         with_unrecorded(logs, row.get(UNRECORDED, 0), selective=is_selective(asked)), uniform=is_uniform(row)
     )
-    logs = replace(logs, ended=bool(row.get(COMPLETE, True)))
+    logs = replace(logs, ended=bool(row.get(COMPLETE, True)), delivers_stable=delivers_stable(row))
     if logs.epochs is not None:
         logs = replace(logs, resilience=resilience_of(row))
     completeness = completeness_of(asked)

@@ -57,6 +57,14 @@ def is_uniform(row: RunRow) -> bool:
         return False
 
 
+def delivers_stable(row: RunRow) -> bool:
+    """True if a run delivers what is pre-acknowledged, and does not wait until it is acknowledged."""
+    try:
+        return bool(json.loads(row[CONFIG] or "{}")["group"]["delivers_stable"])
+    except (KeyError, TypeError, ValueError):
+        return False
+
+
 def resilience_of(row: RunRow) -> int:
     """How many others have a message when a sequencer's node delivers it; 0 if unknown."""
     try:

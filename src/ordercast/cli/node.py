@@ -85,6 +85,14 @@ def node_command(
             rich_help_panel=_GROUP,
         ),
     ] = None,
+    delivery: Annotated[
+        str | None,
+        typer.Option(
+            help="What a message must be when it is delivered (order total): known_stable or stable, which is faster. "
+            "Default: known_stable.",
+            rich_help_panel=_GROUP,
+        ),
+    ] = None,
     quorum: Annotated[
         str | None,
         typer.Option(
@@ -233,6 +241,7 @@ def node_command(
         "order": order,
         "window": window,
         "resilience": resilience,
+        "delivery": delivery,
         "quorum": quorum,
         "failure_timeout": failure_timeout,
         "round_trip": round_trip,

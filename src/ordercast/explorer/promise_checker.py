@@ -233,8 +233,10 @@ class PromiseChecker:
             raise PromiseBroken(f"{what} is delivered a second time")
         if self._node not in item.destinations:
             raise PromiseBroken(f"{what} is delivered, but it is not addressed to it")
-        if self._scenario.promise.ladder and not self.reached[Level.ACKNOWLEDGED] & bit:
-            raise PromiseBroken(f"{what} is delivered before it was acknowledged")
+        level = self._scenario.promise.delivers_at
+        if self._scenario.promise.ladder and not self.reached[level] & bit:
+            told = "acknowledged" if level is Level.ACKNOWLEDGED else "pre-acknowledged"
+            raise PromiseBroken(f"{what} is delivered before it was {told}")
         if self._scenario.promise.sender_order:
             alike = self._scenario.of_priority[item.submission.priority] if self._scenario.promise.urgent_first else -1
             self._in_order(what, "delivered", self._earlier(item, self.delivered) & alike)

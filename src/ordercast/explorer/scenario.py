@@ -73,6 +73,8 @@ class Promise:
     """Only in pairs: any two nodes deliver what is addressed to both in the same order."""
     ladder: bool = True
     """Pre-acknowledged means accepted by every destination, acknowledged pre-acknowledged by every destination."""
+    delivers_at: Level = Level.ACKNOWLEDGED
+    """With `ladder`: the level that a packet has when it is delivered."""
     liveness_goal: Level | None = Level.ACKNOWLEDGED
     """Liveness: the level that every message reaches once no more units are lost; the highest level includes
     delivery. None: liveness is not checked."""

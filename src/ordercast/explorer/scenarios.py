@@ -12,6 +12,7 @@ from typing import Any
 from ordercast.explorer.membership import MemberMachine
 from ordercast.explorer.scenario import Promise, Scenario, returning, scripts
 from ordercast.model.config import GroupConfig, PriorityConfig, RecoveryPolicy, Rules, SequencerConfig, require
+from ordercast.model.machine import Level
 from ordercast.model.nodes import everybody
 from ordercast.model.runs import WITH_LOGS
 from ordercast.protocols.registry import machine_class
@@ -35,7 +36,7 @@ _PROMISES: dict[tuple[str, Rules], Promise] = {
 
 _TO_ANY_SUBSET = {"spo", "st"}
 _GROUP = {"window", "quota", "infer_losses", "first_seq", "log_limit", "recovery", "polls_late", "polls_to_abort"}
-_GROUP |= {"paper", "views"}
+_GROUP |= {"paper", "views", "delivers_stable"}
 _SEQUENCER = {"history", "history_bytes", "resilience", "direct_from", "suspect_after"}
 _ROUNDS_OF_VIEWS = 200
 _NUMBERED = re.compile(r"\b([a-z]+)(\d+)\b(?!\[)")
@@ -91,6 +92,8 @@ def scenario(
 def promise_of(protocol: str, group: GroupConfig) -> Promise:
     """The promises of a protocol in such a group."""
     promised = _PROMISES[protocol, group.rules]
+    if group.delivers_stable:
+        promised = replace(promised, delivers_at=Level.PREACKNOWLEDGED)
     if group.views:
         uniform = protocol != "sequencer" or group.sequencer.resilience > 0
         return replace(promised, views=True, uniform=uniform, never_less=())

@@ -113,6 +113,7 @@ class _Promise(ConfigValue, frozen=True, kw_only=True):
     one_order: bool = False
     in_pairs: bool = False
     ladder: bool = True
+    delivers_at: str = "acknowledged"
     liveness_goal: str = "acknowledged"
     never_less: tuple[str, ...] = ()
     never_discards: tuple[str, ...] = ()
@@ -208,8 +209,11 @@ def _promise(content: _Promise) -> Promise:
     names = {_NOTHING: None, **{level.name.lower(): level for level in Level}}
     if content.liveness_goal not in names:
         raise ConfigError(f"liveness_goal is one of {', '.join(names)}, not {content.liveness_goal!r}")
+    level = names.get(content.delivers_at)
+    if level is None:
+        raise ConfigError(f"delivers_at is one of {', '.join(list(names)[1:])}, not {content.delivers_at!r}")
     values = {name: getattr(content, name) for name in content.__struct_fields__}
-    return Promise(**{**values, "liveness_goal": names[content.liveness_goal]})
+    return Promise(**{**values, "liveness_goal": names[content.liveness_goal], "delivers_at": level})
 
 
 def _line_of(text: str, sentence: str) -> str:
@@ -248,8 +252,9 @@ def schedule_text(file: ScheduleFile) -> str:
     end = asked.promise.liveness_goal
     promise = {field.name: getattr(asked.promise, field.name) for field in fields(Promise)}
     promise["liveness_goal"] = _NOTHING if end is None else end.name.lower()
-    default_goal = {"liveness_goal": _Promise().liveness_goal}
-    lines += table_lines("promise", promise, {**_defaults(Promise, promise), **default_goal})
+    promise["delivers_at"] = asked.promise.delivers_at.name.lower()
+    usual = {"liveness_goal": _Promise().liveness_goal, "delivers_at": _Promise().delivers_at}
+    lines += table_lines("promise", promise, {**_defaults(Promise, promise), **usual})
     return "\n".join(lines) + "\n"
 
 

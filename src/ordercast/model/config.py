@@ -247,6 +247,9 @@ class GroupConfig(ConfigValue, frozen=True, kw_only=True):
     polls_late: bool = False
     """ST: a node polls when what it waits for has not come in time; otherwise each of its statuses polls while it
     waits, which costs one more round of statuses when it waits no longer."""
+    delivers_stable: bool = False
+    """ST: a packet is delivered when it is pre-acknowledged, which is when it is known to be stable, not only when it
+    is acknowledged. That is a round of statuses less, and the second round waits for something else to send."""
     priority: PriorityConfig = PriorityConfig()
     paper: PaperRules = PaperRules()
     sequencer: SequencerConfig = SequencerConfig()
@@ -272,6 +275,7 @@ class GroupConfig(ConfigValue, frozen=True, kw_only=True):
             f"in a group with views the sequencer is node 0, not {self.sequencer.node}",
         )
         require(not self.views or self.rules is Rules.SOUND, "views need the sound rules")
+        require(not self.delivers_stable or self.rules is Rules.SOUND, "delivers_stable needs the sound rules")
         require(  # with views it is reduced to what a small view allows
             self.views or self.sequencer.resilience < self.nodes,
             f"the resilience is at most {self.nodes - 1}, all nodes besides the sequencer, "

@@ -208,6 +208,10 @@ class RunConfig(ConfigValue, frozen=True, kw_only=True):
                 f"the workload names {name_of(node)}, but the group's nodes are E1 to {name_of(self.group.nodes - 1)}",
             )
         require(self.stall_timeout > 0, f"stall_timeout must be positive, not {self.stall_timeout}")
+        require(
+            not self.group.delivers_stable or self.protocol == "st",
+            f"delivers_stable is for st, not {self.protocol}: in other orders what is stable has no place yet",
+        )
         _check_membership(self.group, self.faults)
         _check_logs(self)
 

@@ -142,6 +142,7 @@ def audit_rows(config: RunConfig, rows: list[EventRow], *, ended: bool = True) -
     group = config.group
     uniform = config.protocol == "sequencer" and group.sequencer.resilience >= 1 and group.rules is Rules.SOUND
     logs = replace(logs, uniform=uniform, resilience=group.sequencer.resilience, ended=ended)
+    logs = replace(logs, delivers_stable=group.delivers_stable)
     check_logs(logs, Service(config.protocol), verdict)
     return verdict
 

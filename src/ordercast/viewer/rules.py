@@ -17,7 +17,8 @@ IN_WORDS = {
     "accepted_truthfully": "A member accepts a message only after all that its source sent to the member before it.",
     "preacknowledged_truthfully": "A member pre-acknowledges a message only after every destination accepted it.",
     "acknowledged_truthfully": "A member acknowledges a message only after every destination pre-acknowledged it.",
-    "delivered_truthfully": "A member delivers a message only when it has acknowledged it.",
+    "delivered_truthfully": "A member delivers a message only when it has acknowledged it; or pre-acknowledged, if the "
+    "group delivers what is stable.",
     "same_views": "All members that installed a view of one number have the same members in it, in the same places.",
     "views_in_order": "The numbers of a member's views rise by one; it does nothing before its first view and, after "
     "it left or was excluded, only receives, discards and answers.",

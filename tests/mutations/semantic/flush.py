@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from ordercast.model.machine import Deliver
 from ordercast.protocols.membership.epoch import Flush
 from ordercast.protocols.sequencer.flush import SequencerFlush
 from ordercast.protocols.spo.flush import SpoFlush
@@ -85,3 +86,16 @@ def _drops_levels() -> None:
         return lambda *given: finish(*given)[1:]
 
     wrap(SequencerFlush, "finish", around)
+
+
+@MUTANTS.add("the end of a view delivers again what was delivered as stable")
+def _delivers_stable_again() -> None:
+    def around(finish: Method) -> Method:
+        def changed(self: StFlush, *given: Any) -> Any:
+            normal = self.machine.normal
+            early = normal.log[normal.acknowledged_count : normal.preacknowledged_count]
+            return [*finish(self, *given), *(Deliver(packet) for packet in early if normal.config.delivers_stable)]
+
+        return changed
+
+    wrap(StFlush, "finish", around)

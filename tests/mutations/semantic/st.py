@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from ordercast.model.machine import Reached
+from ordercast.model.machine import Deliver, Reached
 from ordercast.protocols.shared.backoff import Backoff
 from ordercast.protocols.shared.pending_acknowledgments import PendingAcknowledgments
 from ordercast.protocols.st import agreed_order
@@ -13,6 +13,7 @@ from ordercast.protocols.st.finished_epochs import FinishedEpochs
 from ordercast.protocols.st.machine import St
 from ordercast.protocols.st.normal_operation import ACCEPTED, NormalOperation
 from ordercast.protocols.st.recovery import Recovery
+from ordercast.protocols.st.state import RECEIVED
 from tests.mutations.mutation import Mutants, replace, wrap
 
 MUTANTS = Mutants("protocols.st.machine")
@@ -212,3 +213,70 @@ def _never_backs_off() -> None:
 @MUTANTS.add("a silent node is never given up", "protocols.shared.backoff")
 def _waits_for_ever() -> None:
     replace(Backoff, "count_unanswered", lambda *_: None)
+
+
+# --- delivery of what is stable ---
+
+
+@MUTANTS.add("with `delivers_stable` what is acknowledged is delivered again", _NORMAL)
+def _delivers_again() -> None:
+    def around(acknowledge: Method) -> Method:
+        def changed(self: NormalOperation, log: int, out: Any) -> None:
+            begin = len(out)
+            acknowledge(self, log, out)
+            if self.config.delivers_stable and log == RECEIVED:
+                out += [Deliver(each.packet) for each in out[begin:] if isinstance(each, Reached)]
+
+        return changed
+
+    wrap(NormalOperation, "acknowledge", around)
+
+
+@MUTANTS.add("what was delivered is delivered again when its epoch is finished", _RECOVERY)
+def _forgets_what_it_delivered() -> None:
+    def around(finish: Method) -> Method:
+        def changed(self: Recovery, out: Any) -> None:
+            finish(self, out)
+            self.normal.finished.delivered.clear()
+
+        return changed
+
+    wrap(Recovery, "finish", around)
+
+
+@MUTANTS.add("what was delivered early keeps its place in the buffer over an epoch", "protocols.st.state")
+def _keeps_places() -> None:
+    def around(begin_epoch: Method) -> Method:
+        def changed(self: NormalOperation) -> None:
+            begin_epoch(self)
+            self.buffered = sum(packet.destinations >> self.me & 1 for _, packet in self.finished.packets)
+
+        return changed
+
+    wrap(NormalOperation, "begin_epoch", around)
+
+
+@MUTANTS.add("an agreed order is delivered before all are known to have it", _RECOVERY)
+def _delivers_when_it_has_finished() -> None:
+    def around(finish: Method) -> Method:
+        def changed(self: Recovery, out: Any) -> None:
+            finish(self, out)
+            if self.normal.config.delivers_stable:
+                finished, me = self.normal.finished, self.normal.me
+                early = [packet for _, packet in finished.packets if finished.is_due(packet, me)]
+                out += map(Deliver, early)
+                finished.delivered |= {(packet.source, packet.seq) for packet in early}
+
+        return changed
+
+    wrap(Recovery, "finish", around)
+
+
+@MUTANTS.add("nobody is asked for what is delivered to be acknowledged", "protocols.st.state")
+def _is_never_in_a_hurry() -> None:
+    replace(NormalOperation, "is_in_no_hurry", lambda self: self.config.delivers_stable)
+
+
+@MUTANTS.add("all hurry with acknowledgments of what is delivered", "protocols.st.state")
+def _is_always_in_a_hurry() -> None:
+    replace(NormalOperation, "is_in_no_hurry", lambda _: False)

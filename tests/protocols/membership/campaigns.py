@@ -50,11 +50,11 @@ def settings(protocol: str, chance: Random) -> dict[str, Any]:
 class Campaign:
     """One group, from its first view to its last."""
 
-    def __init__(self, protocol: str, seed: int) -> None:
+    def __init__(self, protocol: str, seed: int, **more: Any) -> None:
         self.protocol, self.chance = protocol, Random(f"{protocol} {seed}")
         chance = self.chance
         self.loss = chance.choice([0.0, 0.05, 0.15, 0.3, 0.4])
-        self.settings = settings(protocol, chance)
+        self.settings = {**settings(protocol, chance), **more}
         self.nodes: dict[int, Node] = {}
         self.awaited = None  # a moment of the order's own recovery at which the view is to end
         if protocol not in {"spo", "po", "sequencer"}:
@@ -187,12 +187,12 @@ class Campaign:
                     )
 
 
-def campaign(protocol: str, seeds: range) -> Tally:
-    """As many groups as there are seeds."""
+def campaign(protocol: str, seeds: range, **more: Any) -> Tally:
+    """As many groups as there are seeds; `more`: parameters of all of them."""
     total = Tally()
     for seed in seeds:
         try:
-            tally = Campaign(protocol, seed).run()
+            tally = Campaign(protocol, seed, **more).run()
         except Exception as error:
             error.add_note(f"{protocol}, seed {seed}")
             raise

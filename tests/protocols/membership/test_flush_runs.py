@@ -19,6 +19,14 @@ def test_members_come_and_go(protocol: str) -> None:
         assert tally.between_rounds > RUNS // 6
 
 
+def test_members_come_and_go_where_what_is_stable_is_delivered() -> None:
+    """What one that is gone was given, all that go on are given: nothing more is needed than for `known_stable`."""
+    tally = campaign("st", range(2 * RUNS), delivers_stable=True)
+    assert tally.deliveries > 20 * RUNS
+    assert tally.recovering > RUNS
+    assert tally.between_rounds > RUNS // 3
+
+
 @pytest.mark.parametrize("protocol", ["to", "prito"])
 def test_a_view_ends_while_a_round_begins(protocol: str) -> None:
     """Some have completed a recovery of TO that carries packets into the next round, and others have not."""

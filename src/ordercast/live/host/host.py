@@ -296,6 +296,12 @@ class Host:
         """True if everything that was sent is known to be stable, as far as the protocol reports it."""
         return not (self.has_unsent() or self.member.stopped or self.machine.waits_for())
 
+    def hurry(self) -> None:
+        """The application waits until all is known: what would be asked for after a while is asked for now."""
+        config = self.member.epoch.config
+        if config.delivers_stable:
+            self._timers.hurry("status", config.timing.status)
+
     def has_unsent(self) -> bool:
         """True if one of our messages is not known to be stable, as far as the protocol reports it."""
         return bool(self._outbox) or not self.own.is_stable()

@@ -202,6 +202,8 @@ class Member:
                 self.returns.withdraw(f"{self.name} was about to return to the group, which continued without it")
                 return
             self.session.handle(events.Close(nanoseconds(within)))
+            if self.host is not None:
+                self.host.hurry()
             self.arrivals.report_rest()
             self.outbox.release()
             if self.is_blocked:

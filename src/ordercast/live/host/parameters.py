@@ -10,6 +10,7 @@ import msgspec
 from ordercast.live.host.congestion import MAX_BYTES_BY_LINKS, MAX_BYTES_IN_FLIGHT, CongestionControl, DatagramSizes
 from ordercast.live.session.events import heartbeat_interval
 from ordercast.live.settings import (
+    DELIVERIES,
     NETWORK_MTU,
     RELAYED_PROTOCOLS,
     ROUND_TRIPS_PER_FAILURE_TIMEOUT,
@@ -159,6 +160,7 @@ class Parameters(ConfigValue, frozen=True, kw_only=True):
             "order": order_of(self.protocol),
             "window": self.config.window,
             "resilience": self.config.sequencer.resilience,
+            "delivery": DELIVERIES[self.config.delivers_stable],
             "quorum": self.quorum,
             "failure_timeout": self.failure_timeout / SECOND,
             "pause_timeout": self.pause_timeout / SECOND,
@@ -224,6 +226,7 @@ def parameters_for(
         timing=timers.timing,
         polls_to_abort=timers.polls_to_abort,
         polls_late=True,
+        delivers_stable=settings.delivery == "stable",
         sequencer=SequencerConfig(
             history=_MAX_HISTORY,
             history_bytes=MAX_BYTES_BY_LINKS if has_links else _BUFFERED,

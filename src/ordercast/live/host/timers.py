@@ -36,6 +36,7 @@ class Timers:
         self._fire, self._before, self._drained, self._paused = fire, before, drained, paused
         self._loop = asyncio.get_running_loop()
         self._handles: dict[str, asyncio.Handle] = {}
+        self._longest: dict[str, int] = {}  # by name, of those that hurry
         self.pace = 1.0
         """Durations are multiplied by it, except those whose names begin with `view.`."""
 
@@ -46,9 +47,19 @@ class Timers:
         if handle is not None:
             handle.cancel()
         seconds = timer.after / SECOND
+        if name in self._longest:
+            seconds = min(seconds, self._longest[name] / SECOND)
         if self.pace > 1.0 and not name.startswith("view."):
             seconds *= self.pace
         self._handles[name] = self._loop.call_later(seconds, self._due, name)
+
+    def hurry(self, name: str, longest: int) -> None:
+        """A timer, if it is set, is due in the next turn of the event loop; then in so many nanoseconds at most."""
+        self._longest[name] = longest
+        handle = self._handles.get(name)
+        if handle is not None:
+            handle.cancel()
+            self._handles[name] = self._loop.call_soon(self._due, name)
 
     def cancel(self, timer: CancelTimer) -> None:
         """Carries out this output of a machine."""

@@ -10,7 +10,7 @@ from ordercast.audit.logs import ALL_COLUMNS, KINDS
 from ordercast.audit.profiles import Asked, Profile, completeness_of, promised_by
 from ordercast.audit.records import UNRECORDED, has_one_clock
 from ordercast.audit.reference import check_run
-from ordercast.audit.run_rows import is_uniform, missing_by_counters, service_of
+from ordercast.audit.run_rows import delivers_stable, is_uniform, missing_by_counters, service_of
 from ordercast.audit.services import LEVEL_SOUNDNESS, Property
 from ordercast.audit.shrinking_views import disagreements, minorities
 from ordercast.audit.urgency import priority_order_kept
@@ -67,7 +67,7 @@ def audit_run(
 
 def run_passes(row: RunRow, run: RunColumns, service: Asked) -> bool:
     """True if the vectorised audit finds that a run has every property of the service, and agrees with its counters."""
-    run = _with_abort(row, run)
+    run = replace(_with_abort(row, run), delivers_stable=delivers_stable(row))
     if (run.views_numbered and row[ABORTED]) or not _views_agree(row, run):
         return False
     sends, deliveries = run.sends.seq.size, run.events[EventKind.DELIVER].node.size

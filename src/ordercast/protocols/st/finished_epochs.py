@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Iterable
 
 from ordercast.model.declared_state import DeclaredState
-from ordercast.model.units import Packet
+from ordercast.model.units import Packet, PacketId
 
 
 class FinishedEpochs(DeclaredState):
@@ -17,9 +17,15 @@ class FinishedEpochs(DeclaredState):
     """Each with its epoch."""
     epoch_seen: list[int]
     """By node: the highest epoch of the units received from it."""
+    delivered: set[PacketId]
+    """Of these packets, those that were delivered here when they were pre-acknowledged (`delivers_stable`)."""
 
     def __init__(self, nodes: int) -> None:
-        self.packets, self.epoch_seen = deque(), [0] * nodes
+        self.packets, self.epoch_seen, self.delivered = deque(), [0] * nodes, set()
+
+    def is_due(self, packet: Packet, node: int) -> bool:
+        """Whether a packet is to be delivered to this node, and was not."""
+        return bool(packet.destinations >> node & 1) and (packet.source, packet.seq) not in self.delivered
 
     def extend(self, epoch: int, packets: Iterable[Packet]) -> None:
         """Appends packets of an epoch that this node has finished."""

@@ -68,14 +68,17 @@ class StFlush(Flush):
         normal, out = self.machine.normal, self._finish_round(cut)
         for _, packet in self.machine.finished.packets:
             out.append(Reached(ACKNOWLEDGED, packet))
-            if packet.destinations & normal.my_bit:
+            if self.machine.finished.is_due(packet, normal.me):
                 out.append(Deliver(packet))
         for place in range(normal.acknowledged_count, len(normal.log)):
             packet = normal.log[place]
             if packet.seq < cut.ends[packet.source]:
-                if place >= normal.preacknowledged_count:
+                is_stable = place < normal.preacknowledged_count
+                if not is_stable:
                     out.append(Reached(PREACKNOWLEDGED, packet))
-                out += (Reached(ACKNOWLEDGED, packet), Deliver(packet))
+                out.append(Reached(ACKNOWLEDGED, packet))
+                if not (is_stable and normal.config.delivers_stable):
+                    out.append(Deliver(packet))
         return [*out, *self._own_to_others(cut)]
 
     def _finish_round(self, cut: Cut) -> list[Output]:

@@ -23,7 +23,9 @@ Departures from the paper:
     (S1, S2, S8).
  4. Whatever is not answered is repeated, by naming what is lacking (S9).
  5. Acknowledgment uses what nodes say they have pre-acknowledged, never a time-out (S10, S13).
- 6. A status without data has no sequence number and is sent while any node waits; a group in which no node waits
+ 6. With `delivers_stable` a packet is delivered when it is pre-acknowledged. That is safe: what a node has
+    pre-acknowledged all have accepted, and it is a prefix of every agreed order (Lemma A).
+ 7. A status without data has no sequence number and is sent while any node waits; a group in which no node waits
     is silent.
 
 Not here: membership, group establishment, batching, the network.
@@ -98,7 +100,10 @@ class St(DeclaredState):
         if not (self.recovery.active or normal.aborted):
             if normal.waiting or normal.to_resend:
                 normal.send_waiting(out)
-            if (normal.status_due or normal.unfinished()) and not normal.status_timer:
+            if normal.status_timer:
+                if normal.patient and not normal.is_in_no_hurry():
+                    normal.start_status_timer(out)
+            elif normal.status_due or normal.unfinished():
                 normal.start_status_timer(out)
         return out
 
@@ -206,8 +211,8 @@ class St(DeclaredState):
         else:
             normal.send_status(out, polls=normal.unfinished())
         if normal.unfinished():
-            normal.status_timer, normal.transmitted = True, False
-            normal.set_timer("status", normal.config.timing.status * self.backoff.factor, out)
+            normal.status_timer, normal.transmitted, normal.patient = True, False, normal.is_in_no_hurry()
+            normal.set_timer("status", normal.status_time(), out)
 
     # --- inspection ---
 

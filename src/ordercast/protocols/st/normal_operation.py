@@ -32,6 +32,8 @@ from ordercast.protocols.spo.units import Data, Ready, Status
 from ordercast.protocols.st.loss_detection import LossDetection
 from ordercast.protocols.st.state import OWN, RECEIVED
 
+_PATIENCE = 32
+"""Multiple of the status timer for which acknowledgments of what is delivered wait for something to carry them."""
 ACCEPTED, PREACKNOWLEDGED, ACKNOWLEDGED = Level.ACCEPTED, Level.PREACKNOWLEDGED, Level.ACKNOWLEDGED
 
 
@@ -171,10 +173,15 @@ class NormalOperation(LossDetection):
     def preacknowledge(self, out: list[Output]) -> None:
         """PACK action: packets that all nodes have accepted or skipped (Lemma A)."""
         for packet in self.accepted.take_acknowledged(RECEIVED):
-            self.backoff.progress = self.acknowledgment_pending = True
+            self.backoff.progress = True
             self.preacknowledged_count += 1
             self.unpreacknowledged[packet.source].popleft()
             out.append(Reached(PREACKNOWLEDGED, packet))
+            if self.config.delivers_stable:
+                self.buffered -= 1
+                out.append(Deliver(packet))
+            else:  # others wait to hear of it, to deliver it
+                self.acknowledgment_pending = True
             self.await_acknowledgment(RECEIVED, packet, out)
 
     def release(self, out: list[Output]) -> None:
@@ -196,24 +203,27 @@ class NormalOperation(LossDetection):
     def acknowledge(self, log: int, out: list[Output]) -> None:
         """ACK action: packets that all their destinations have pre-acknowledged are delivered if they are to me.
 
-        Nothing of finished epochs is left then: units of this epoch were received from all nodes.
+        With `delivers_stable` they have been. Nothing of finished epochs is left then: units of this epoch were
+        received from all nodes.
         """
         for packet in self.preacknowledged.take_acknowledged(log):
             self.backoff.progress = True
             out.append(Reached(ACKNOWLEDGED, packet))
             if log == RECEIVED:
                 self.acknowledged_count += 1
-                self.buffered -= 1
-                out.append(Deliver(packet))
+                if not self.config.delivers_stable:
+                    self.buffered -= 1
+                    out.append(Deliver(packet))
 
     def deliver_finished(self, out: list[Output]) -> None:
         """Acknowledges packets of epochs that all nodes have finished, and delivers those to me."""
         for packet in self.finished.take_acknowledged():
             self.backoff.progress = True
             out.append(Reached(ACKNOWLEDGED, packet))
-            if packet.destinations & self.my_bit:
+            if self.finished.is_due(packet, self.me):
                 self.buffered -= 1
                 out.append(Deliver(packet))
+            self.finished.delivered.discard((packet.source, packet.seq))
 
     # --- timers and giving up ---
 
@@ -227,9 +237,13 @@ class NormalOperation(LossDetection):
 
     def start_status_timer(self, out: list[Output]) -> None:
         """A status is due, or I wait for something: one is sent soon."""
-        self.status_timer, self.transmitted = True, False
+        self.status_timer, self.transmitted, self.patient = True, False, self.is_in_no_hurry()
         self.backoff.restart()
-        self.set_timer("status", self.config.timing.status, out)
+        self.set_timer("status", self.status_time(), out)
+
+    def status_time(self) -> int:
+        """How long a status waits for something that carries it."""
+        return self.config.timing.status * (_PATIENCE if self.patient else self.backoff.factor)
 
     def ask_about_inferred_loss(self, out: list[Output]) -> None:
         """Condition (2) of 4.1, after its waiting time: polls; the source's status shows whether the loss was mine."""
@@ -238,8 +252,9 @@ class NormalOperation(LossDetection):
 
     def abort(self, why: str, out: list[Output]) -> None:
         """Delivers what is pre-acknowledged, in the order of the channel: an exact prefix of it (Lemma A)."""
-        out += [Deliver(packet) for _, packet in self.finished.packets if packet.destinations & self.my_bit]
-        out += [Deliver(packet) for packet in self.preacknowledged.logs[RECEIVED]]
+        out += [Deliver(packet) for _, packet in self.finished.packets if self.finished.is_due(packet, self.me)]
+        if not self.config.delivers_stable:
+            out += [Deliver(packet) for packet in self.preacknowledged.logs[RECEIVED]]
         self.aborted = True
         out.append(Abort(why))
 

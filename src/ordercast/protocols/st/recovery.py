@@ -243,7 +243,9 @@ class Recovery(DeclaredState):
         normal, agreed = self.normal, self.agreed_packets()
         delivered, preacknowledged = normal.acknowledged_count, normal.preacknowledged_count
         # Whatever others replied: my own log is one of those that the order was made from.
-        assert agreed[:delivered] == normal.log[:delivered], "the agreed order must extend what was delivered"
+        begun = preacknowledged if normal.config.delivers_stable else delivered
+        assert agreed[:begun] == normal.log[:begun], "the agreed order must extend what was delivered"
+        normal.finished.delivered |= {(packet.source, packet.seq) for packet in normal.log[delivered:begun]}
         known = {(packet.source, packet.seq) for packet in normal.log[:preacknowledged]}
         out += [Reached(PREACKNOWLEDGED, packet) for packet in agreed if (packet.source, packet.seq) not in known]
         out.append(self._resumed(agreed))

@@ -74,6 +74,7 @@ class EpochState(DeclaredState):
     unreported: list[int]  # packets accepted of each source since my last transmission
     status_timer: bool  # runs while something that I know waits to be told: then a status is sent alone
     transmitted: bool  # since the status timer was set
+    patient: bool  # the status timer is a long one: all that is missing are acknowledgments of what is delivered
     inferred_loss_timer: bool  # runs since units of others showed a loss: then I ask the source
     aborted: bool  # it has given the group up
 
@@ -98,6 +99,7 @@ class EpochState(DeclaredState):
 
         self.stamp, self.unreported = 0, [0] * nodes
         self.status_due = self.acknowledgment_pending = self.status_timer = self.transmitted = False
+        self.patient = False
         self.inferred_loss_timer = self.aborted = False
 
     def _own_unbounded(self, below: tuple[int, ...]) -> list[tuple[int, ...]]:
@@ -116,7 +118,7 @@ class EpochState(DeclaredState):
         self.finished.epoch_seen[self.me] = self.epoch
         self.log, self.preacknowledged_count, self.acknowledged_count = [], 0, 0
         self.last_shows_gap, self.unplaced = False, {}
-        self.buffered = sum(packet.destinations >> self.me & 1 for _, packet in self.finished.packets)
+        self.buffered = sum(self.finished.is_due(packet, self.me) for _, packet in self.finished.packets)
 
     def next_numbers(self) -> tuple[int, tuple[int, ...]]:
         """The seq and seq_to of the packet that I send next; discarded packets are sent again first."""
@@ -134,6 +136,14 @@ class EpochState(DeclaredState):
             or self.accepted.logs[OWN]
             or self.preacknowledged.logs[RECEIVED]
             or self.preacknowledged.logs[OWN]
+        )
+
+    def is_in_no_hurry(self) -> bool:
+        """True if nobody waits for this node, and it waits for nothing but acknowledgments of what is delivered."""
+        return (
+            self.config.delivers_stable
+            and not (self.status_due or self.waiting or self.to_resend or self.finished.packets)
+            and not (self.accepted.logs[RECEIVED] or self.accepted.logs[OWN])
         )
 
     def blockers(self) -> int:

@@ -105,6 +105,8 @@ class RunColumns:
     transmissions_recorded: bool = False
     views_numbered: bool = False
     """True if members may join; none did, and none went."""
+    delivers_stable: bool = False
+    """True if the run delivers what is pre-acknowledged, and does not wait until it is acknowledged."""
 
 
 def columns_of(nodes: int, batches: Iterable[pa.RecordBatch]) -> RunColumns:

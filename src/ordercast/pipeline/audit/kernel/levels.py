@@ -109,10 +109,13 @@ def _counted_in(run: RunColumns, steps: Numbers, to: int) -> Flags:
 
 
 def _delivered(run: RunColumns, firsts: _Firsts) -> bool:
-    """Delivered was only what the node had acknowledged or, at the instant of its abort, pre-acknowledged."""
+    """Delivered was only what the node had acknowledged or, at the instant of its abort, pre-acknowledged.
+
+    If the run delivers what is stable, it was pre-acknowledged.
+    """
     steps, times = firsts.of(EventKind.DELIVER)
-    known, _ = firsts.of(EventKind.ACK)
-    if run.aborted_at:
+    known, _ = firsts.of(EventKind.PREACK if run.delivers_stable else EventKind.ACK)
+    if run.aborted_at and not run.delivers_stable:
         preacknowledged, _ = firsts.of(EventKind.PREACK)
         known = known.copy()
         for node, end in run.aborted_at.items():

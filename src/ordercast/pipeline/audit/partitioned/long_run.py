@@ -7,7 +7,7 @@ import numpy as np
 
 from ordercast.audit.completeness import complete
 from ordercast.audit.reference import add_missing_by_counters
-from ordercast.audit.run_rows import is_uniform
+from ordercast.audit.run_rows import delivers_stable, is_uniform
 from ordercast.audit.services import LEVEL_SOUNDNESS, PROMISES, Property, promised
 from ordercast.audit.shrinking_views import disagreements, minorities
 from ordercast.audit.urgency import priority_order_kept
@@ -66,6 +66,8 @@ class LongRun:
         self.levels = any(one.levels for one in found)
         self.receipts = any(one.receipts for one in found)
         self.transmissions = any(one.transmissions for one in found)
+        if delivers_stable(task.row):
+            raise NotPartitionableError("it delivers what is stable, which is audited as a whole")
         if any(one.logs for one in found):
             raise NotPartitionableError("its nodes have durable logs, which are audited as a whole")
         self.membership = tuple(event for one in found for event in one.membership)
