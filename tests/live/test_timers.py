@@ -4,7 +4,7 @@ import asyncio
 
 from ordercast.live.host.timers import Timers
 from ordercast.live.transport.endpoint import MAX_POSTPONED
-from ordercast.model.config import MILLISECOND
+from ordercast.model.config import MILLISECOND, SECOND
 from ordercast.model.machine import CancelTimer, SetTimer
 
 
@@ -138,5 +138,25 @@ def test_a_pace_extends_all_timers_but_those_of_views() -> None:
         assert happened == ["view.repeat"]
         await asyncio.sleep(0.15)
         assert happened == ["view.repeat", "status"]
+
+    asyncio.run(test())
+
+
+def test_a_timer_that_hurries_is_due_at_once_and_then_soon() -> None:
+    async def test() -> None:
+        fired: list[str] = []
+        timers = Timers(fired.append)
+        timers.hurry("a", SECOND)
+        assert fired == [], "it is not set"
+        timers.set(SetTimer("a", 600 * SECOND))
+        timers.set(SetTimer("b", 600 * SECOND))
+        timers.hurry("a", SECOND // 100)
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert fired == ["a"]
+        timers.set(SetTimer("a", 600 * SECOND))
+        await asyncio.sleep(0.1)
+        assert fired == ["a", "a"], "others keep their time"
+        timers.cancel_all()
 
     asyncio.run(test())

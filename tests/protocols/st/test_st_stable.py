@@ -76,8 +76,8 @@ def test_a_group_that_is_given_up_delivers_nothing_twice() -> None:
 @pytest.mark.parametrize("stable", [False, True])
 def test_a_group_comes_to_rest_with_all_acknowledged(stable: bool) -> None:
     group = Group(3, delivers_stable=stable)
-    for node in ALL:
-        group.submit(node, f"m{node}", *ALL)
+    for place in ALL:
+        group.submit(place, f"m{place}", *ALL)
     group.settle()
     for node in group.nodes:
         assert node.machine.waits_for() == ()
