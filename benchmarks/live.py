@@ -68,6 +68,7 @@ OURS = [
     ordercast("ordercast sequenced, no key", "--insecure"),
     ordercast("ordercast sequenced, MTU 1500", "--mtu", "1400"),
     ordercast("ordercast total", "--order", "total"),
+    ordercast("ordercast total, stable", "--order", "total", "--delivery", "stable"),
     ordercast("ordercast priority", "--order", "priority"),
     ordercast("ordercast partial", "--order", "partial"),
 ]

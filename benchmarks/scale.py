@@ -38,7 +38,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-ORDERS = "sequenced,partial,total,priority"
+ORDERS = "sequenced,partial,total,total:stable,priority"
 MODES = ["lone", "flood", "network", "simulated"]
 NETWORK_HEADS = "order", "bytes", "messages/s", "MB/s", "datagrams", "bytes sent", "repeated/100", "again/100"
 PAYLOAD = bytes(64)
@@ -147,9 +147,11 @@ async def run_members(place: int, names: list[str], order: str, asked: argparse.
     """The members of one process."""
     import ordercast  # noqa: PLC0415 (only here: `--source` says which one)
 
-    group = f"scale-{order}-{len(names)}-{os.getppid()}"
+    group = f"scale-{order.replace(':', '-')}-{len(names)}-{os.getppid()}"
     mine = names[place :: asked.processes]
-    joining = [ordercast.join(group, members=names, name=name, order=order) for name in mine]
+    kind, _, delivery = order.partition(":")
+    settings = ordercast.Settings(order=kind, delivery=delivery) if delivery else ordercast.Settings(order=kind)
+    joining = [ordercast.join(group, members=names, name=name, settings=settings) for name in mine]
     groups = await asyncio.gather(*(_opened(each) for each in joining))
     await all_there(shared)
     sends = names[-1] in mine
@@ -245,13 +247,14 @@ def simulated_row(order: str, size: int, messages: int) -> dict[str, float]:
     from ordercast.protocols.registry import machine_class  # noqa: PLC0415
     from ordercast.simulator import simulate  # noqa: PLC0415
 
-    protocol = protocol_of(order)
+    kind, _, delivery = order.partition(":")
+    protocol = protocol_of(kind)
     needs = machine_class(protocol, Rules.SOUND).needs
     sends = [ScriptedSend(node=size - 1, at=20 * number * MILLISECOND, priority=1) for number in range(messages)]
     network = Network(channel=needs, drained=True)
     run = RunConfig(
         protocol=protocol,
-        group=GroupConfig(nodes=size, polls_late=True),
+        group=GroupConfig(nodes=size, polls_late=True, delivers_stable=delivery == "stable"),
         network=network,
         workload=Workload(script=tuple(sends)),
     ).with_default_timeouts()
@@ -318,7 +321,9 @@ def show_network(asked: argparse.Namespace) -> None:
             with tempfile.TemporaryDirectory() as folder, laboratory(size, Path(folder), weather) as lab:
                 for length in map(int, asked.bytes.split(",")):
                     for order in asked.orders.split(","):
-                        found = long_lines.run_group(lab, order, "B", asked.seconds, size=length)
+                        kind, _, delivery = order.partition(":")
+                        settings = {"delivery": delivery} if delivery else {}
+                        found = long_lines.run_group(lab, kind, "B", asked.seconds, size=length, settings=settings)
                         rate = min(long_lines.rate(each, 1) for each in found)
                         handed = max(1, min(each["handed"] for each in found))
                         used = {
@@ -350,7 +355,7 @@ def main() -> None:
         "--lines", default="2:0,100:0,100:1,20:5", help="network: round trips in ms, and loss in per cent"
     )
     parser.add_argument("--bytes", default="64,1024", help="network: of a message")
-    parser.add_argument("--orders", default=ORDERS)
+    parser.add_argument("--orders", default=ORDERS, help="total:stable: `total` with `delivery` stable")
     parser.add_argument("--messages", type=int, default=50, help="lone")
     parser.add_argument("--warm-up", type=float, default=1.5, help="flood: seconds before it is counted")
     parser.add_argument("--seconds", type=float, default=3.0, help="flood and network: seconds that are counted")

@@ -47,7 +47,7 @@ async def send_one_by_one(group: Group, size: int, meter: Meter) -> None:
 
 async def take_part(name: str, asked: argparse.Namespace, ready: Barrier) -> dict[str, Any]:
     """One member from beginning to end."""
-    settings = Settings(order=asked.order, mtu=asked.mtu or None)
+    settings = Settings(order=asked.order, mtu=asked.mtu or None, delivery=asked.delivery)
     async with join("bench", name=name, members=names_of(asked), settings=settings, insecure=asked.insecure) as group:
         await asyncio.to_thread(ready.wait, 30)
         meter, sends = Meter(asked.seconds), name in SENDERS[asked.mode]
@@ -75,6 +75,7 @@ def member(name: str, asked: argparse.Namespace, ready: Barrier) -> dict[str, An
 if __name__ == "__main__":
     parser = arguments(__doc__)
     parser.add_argument("--order", default="sequenced")
+    parser.add_argument("--delivery", default="known_stable", help="stable: order total only")
     parser.add_argument("--mtu", type=int, default=0)
     parser.add_argument("--insecure", action="store_true", help="without the key of the user")
     parser.add_argument("--uvloop", action="store_true")

@@ -280,3 +280,8 @@ def _is_never_in_a_hurry() -> None:
 @MUTANTS.add("all hurry with acknowledgments of what is delivered", "protocols.st.state")
 def _is_always_in_a_hurry() -> None:
     replace(NormalOperation, "is_in_no_hurry", lambda _: False)
+
+
+@MUTANTS.add("who is asked for what is delivered asks in turn")
+def _asks_in_turn() -> None:
+    replace(NormalOperation, "has_delivered_all", lambda self: self.config.delivers_stable and not self.status_due)

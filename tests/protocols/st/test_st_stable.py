@@ -8,6 +8,7 @@ from ordercast.model.config import GroupConfig, Rules, Timing
 from ordercast.model.errors import ConfigError
 from ordercast.model.machine import Abort, Deliver, Drained, GiveUp, SetTimer
 from ordercast.model.runs import Channel, Network, RunConfig
+from ordercast.protocols.spo.units import Ready
 from tests.protocols.st.driver import E1, E2, E3, Group, Node, Outputs, Peer
 
 STATUS = Timing().status
@@ -54,6 +55,16 @@ def test_nobody_hurries_to_say_what_is_delivered_anyway() -> None:
     (timer,) = [each for each in e1.hears(e3.ready(wants=True)) if isinstance(each, SetTimer)]
     assert timer.after < 2 * STATUS, "unless somebody asks"
     del e2
+
+
+def test_who_is_asked_answers_and_does_not_ask_in_turn() -> None:
+    e1, _, e3, _ = stable_at_e1()
+    e1.fires("status")
+    e1.hears(e3.ready(wants=True))
+    (unit,) = [each for each in e1.fires("status").units if isinstance(each, Ready)]
+    assert not unit.wants
+    (unit,) = [each for each in e1.fires("status").units if isinstance(each, Ready)]
+    assert unit.wants, "who was not answered by then asks"
 
 
 def test_new_data_are_acknowledged_as_soon_as_ever() -> None:

@@ -209,7 +209,8 @@ class St(DeclaredState):
         elif self.backoff.advance() and normal.abort_if_unanswered(normal.blockers(), out):
             return
         else:
-            normal.send_status(out, polls=normal.unfinished())
+            only_answers = normal.status_due and normal.has_delivered_all()
+            normal.send_status(out, polls=normal.unfinished() and not only_answers)
         if normal.unfinished():
             normal.status_timer, normal.transmitted, normal.patient = True, False, normal.is_in_no_hurry()
             normal.set_timer("status", normal.status_time(), out)

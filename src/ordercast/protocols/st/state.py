@@ -138,13 +138,17 @@ class EpochState(DeclaredState):
             or self.preacknowledged.logs[OWN]
         )
 
-    def is_in_no_hurry(self) -> bool:
-        """True if nobody waits for this node, and it waits for nothing but acknowledgments of what is delivered."""
+    def has_delivered_all(self) -> bool:
+        """True if this node waits for nothing but acknowledgments of what is delivered (`delivers_stable`)."""
         return (
             self.config.delivers_stable
-            and not (self.status_due or self.waiting or self.to_resend or self.finished.packets)
+            and not (self.waiting or self.to_resend or self.finished.packets)
             and not (self.accepted.logs[RECEIVED] or self.accepted.logs[OWN])
         )
+
+    def is_in_no_hurry(self) -> bool:
+        """The same, and nobody waits for this node."""
+        return not self.status_due and self.has_delivered_all()
 
     def blockers(self) -> int:
         """The nodes whose acknowledgment something here lacks, as a bit mask."""
