@@ -32,6 +32,7 @@ import statistics
 import sys
 import tempfile
 import time
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -297,8 +298,8 @@ def show(mode: str, asked: argparse.Namespace) -> None:
 def show_network(asked: argparse.Namespace) -> None:
     """Measures and prints a table for each line and number of members."""
     sys.path.insert(0, str(Path(__file__).parents[1]))
-    from benchmarks import long_lines  # noqa: PLC0415 (it needs the laboratory of the tests, and that needs root)
-    from tests.network.lab import laboratory  # noqa: PLC0415
+    long_lines = import_module("benchmarks.long_lines")
+    from tests.network.lab import laboratory  # noqa: PLC0415 (it needs root)
     from tests.network.switch import Weather  # noqa: PLC0415
 
     for line in asked.lines.split(","):
