@@ -24,7 +24,7 @@ from pathlib import Path
 
 from command_line import parser_for
 from durable_peers import durable_logs
-from log_round_trips import round_trips
+from lone_messages import lone_messages
 
 import ordercast
 from ordercast.log import Log, check, read_batches
@@ -235,7 +235,7 @@ def main() -> None:
         for order in ("sequenced", "total"):
             for line in live_groups(place, order, asked.messages):
                 print(line)
-            print(round_trips(place, order))
+            print(lone_messages(place, order))
         for line in recovery_and_check(place / "large", asked.megabytes):
             print(line)
     finally:
