@@ -100,3 +100,32 @@ def test_less_is_less_everywhere() -> None:
     assert claim({"a": measured("a", {1: 1, 2: 2}), "b": measured("b", {1: 3, 2: 4})}).agrees is True
     found = claim({"a": measured("a", {1: 1, 2: 5}), "b": measured("b", {1: 3, 2: 4})})
     assert (found.agrees, found.sentence) == (False, "The a: not less time than the b at x = 2 (1.25 times).")
+
+
+def test_less_is_not_told_of_intervals_that_say_nothing() -> None:
+    """98.5 ± 111 and 5.08 ± 18 may be either way round; so may 98.5 and 90, but not with narrow intervals."""
+    claim = needs_less("a", "b", what="time")
+    vague = claim({"a": measured("a", {1: 5.08}, half=18), "b": measured("b", {1: 98.5}, half=111)})
+    assert (vague.agrees, vague.sentence) == (None, "The a: too few runs to compare its time with that of the b.")
+    assert claim({"a": measured("a", {1: 5.08}, half=18), "b": measured("b", {1: 98.5}, half=20)}).agrees is True
+    assert claim({"a": measured("a", {1: 90}, half=20), "b": measured("b", {1: 98.5}, half=20)}).agrees is True
+
+
+def test_a_growth_that_may_be_any_is_not_told() -> None:
+    """Its interval has 1 within it, and 0 and 2 as well."""
+    claim = grows_like("m", 1, within=0.1, of="n")
+    found = claim({"m": measured("m", {1: 1, 2: 30, 4: 0.5, 8: 20})})
+    assert found.agrees is None
+    assert "too few runs to say how" in found.sentence
+
+
+def test_each_claim_says_what_it_asks() -> None:
+    series = {"m": measured("m", {1: 1.0, 2: 2.0, 3: 3.0}), "said": said({1: 1, 2: 2, 3: 3})}
+    asked = "each value within 5 % of the formula, or with it in its 95 % interval"
+    assert follows("m", "said", within=0.05)(series).asked == asked
+    assert "within 2.5 % of the formula" in follows("m", "said", within=0.025)(series).asked
+    assert stays_below("m", "said")(series).asked == "each value at most the formula"
+    assert grows_like("m", 1, within=0.1, of="n")(series).asked == (
+        "an exponent within 0.1 of 1, or 1 in its 95 % interval"
+    )
+    assert needs_less("m", "said", what="time")(series, "n").asked == "less time than the formula at each n"

@@ -1,5 +1,8 @@
 """The page: it needs nothing but itself, shows every value, and says what is missing instead of hiding it."""
 
+import base64
+import csv
+import io
 import json
 import re
 from html.parser import HTMLParser
@@ -55,7 +58,7 @@ def result(name: str = "first", **changes: object) -> Result:
             Series("t", "the table", Role.PUBLISHED, (Point(1, 2.25),), of="m"),
         ),
         "findings": (
-            ClaimResult(True, "It agrees."),
+            ClaimResult(True, "It agrees.", "each value within 7 % of it"),
             ClaimResult(False, "It differs. For a reason."),
             ClaimResult(None, "Unknown."),
         ),
@@ -109,13 +112,35 @@ def parsed(page: str) -> Elements:
     return elements
 
 
+def test_the_data_of_the_page_can_be_downloaded(tmp_path: Path) -> None:
+    """As CSV, a row for each point, and as the JSON that it was made of; and each comparison says what it asks."""
+    page = build(folder_with(tmp_path, result(), result("second"))).read_text()
+    assert page.count("Asked: each value within 7 % of it.") == 2
+    found = dict(re.findall(r'<a download="([^"]+)" href="data:[^,"]+base64,([^"]+)">', page))
+    assert set(found) == {f"{name}.{kind}" for name in SECTIONS for kind in ("csv", "json")}
+    rows = list(csv.DictReader(io.StringIO(base64.b64decode(found["first.csv"]).decode())))
+    assert len(rows) == sum(len(series.points) for series in result().series)
+    assert rows[0] == {
+        "series": "m",
+        "label": "what was measured <here>",
+        "role": Role.MEASURED.value,
+        "places": "1.0",
+        "time": "2.5",
+        "low": "2.25",
+        "high": "2.75",
+        "runs": "5",
+    }
+    assert json.loads(base64.b64decode(found["second.json"])) == json.loads((tmp_path / "second.json").read_text())
+
+
 def test_the_page_is_self_contained(tmp_path: Path) -> None:
     page = build(folder_with(tmp_path, result(), result("second"))).read_text()
     elements = parsed(page)
     assert not elements.tags & {"link", "img", "iframe", "object", "embed"}
     assert "src" not in elements.attributes, "scripts are in the page"
-    assert all(reference.startswith("#") for reference in elements.references)
-    assert all(reference[1:] in elements.ids for reference in elements.references)
+    assert all(reference.startswith(("#", "data:")) for reference in elements.references)
+    named = [reference[1:] for reference in elements.references if reference.startswith("#")]
+    assert set(named) <= set(elements.ids)
     assert len(elements.ids) == len(set(elements.ids))
     assert not re.search(r"https?:|//[a-z]+\.|@import|url\((?!#)", page)
     assert not any(name.startswith("on") for name in elements.attributes)

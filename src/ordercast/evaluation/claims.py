@@ -14,6 +14,7 @@ from ordercast.evaluation.statistics import exponent
 SeriesByName = Mapping[str, Series]
 
 _MANY_TIMES = 3.0
+_VAGUE_EXPONENT = 1.0  # an interval that is wider says nothing
 _EQUAL = 0.0005  # what is less is printed as 0.0 %
 
 
@@ -27,6 +28,7 @@ class Claim(Protocol):
 
 def follows(name: str, reference: str, *, within: float, otherwise: str = "") -> Claim:
     """Each measured value differs from the reference by at most `within` (relative), or has it in its interval."""
+    asked = f"each value within {_percent(within)} of {{}}, or with it in its 95 % interval"
 
     def claim(series: SeriesByName, x: str = "x") -> ClaimResult:
         measured, published = series[name], series[reference]
@@ -44,14 +46,18 @@ def follows(name: str, reference: str, *, within: float, otherwise: str = "") ->
             difference = f"within the 95 % interval everywhere; {difference}"
         if agrees and any(abs(_apart(point, value)) > within and _is_vague(point) for point, value in pairs):
             return ClaimResult(
-                None, f"{_start(measured.label)}: too few runs to compare with {published.label} ({difference})."
+                None,
+                f"{_start(measured.label)}: too few runs to compare with {published.label} ({difference}).",
+                asked.format(published.label),
             )
         if agrees:
-            return _found(f"{_start(measured.label)}: agrees with {published.label} ({difference}).")
+            sentence = f"{_start(measured.label)}: agrees with {published.label} ({difference})."
+            return ClaimResult(agrees=True, sentence=sentence, asked=asked.format(published.label))
         difference = _span([found for found, _ in apart])
         side = _side([found for found, _ in apart])
         because = f" {otherwise}" if otherwise else ""
-        return _lost(f"{_start(measured.label)}: differs from {published.label} ({difference}{side}).{because}")
+        sentence = f"{_start(measured.label)}: differs from {published.label} ({difference}{side}).{because}"
+        return ClaimResult(agrees=False, sentence=sentence, asked=asked.format(published.label))
 
     return claim
 
@@ -66,15 +72,15 @@ def stays_below(name: str, bound: str, *, otherwise: str = "") -> Claim:
         if not shares:
             return _missing(measured, published)
         worst, where = max(shares)
+        asked = f"each value at most {published.label}"
         if worst <= 1:
-            return _found(
-                f"{_start(measured.label)}: stays below {published.label}, "
-                f"at most {100 * worst:.0f} % of it (at {x} = {where:g})."
-            )
+            share = f"at most {100 * worst:.0f} % of it (at {x} = {where:g})"
+            sentence = f"{_start(measured.label)}: stays below {published.label}, {share}."
+            return ClaimResult(agrees=True, sentence=sentence, asked=asked)
         because = f" {otherwise}" if otherwise else ""
-        return _lost(
-            f"{_start(measured.label)}: exceeds {published.label}, {worst:.1f} times at {x} = {where:g}.{because}"
-        )
+        far = f"{worst:.1f} times at {x} = {where:g}"
+        sentence = f"{_start(measured.label)}: exceeds {published.label}, {far}.{because}"
+        return ClaimResult(agrees=False, sentence=sentence, asked=asked)
 
     return claim
 
@@ -91,12 +97,14 @@ def grows_like(name: str, power: float, *, within: float, of: str, otherwise: st
         found = exponent([at for at, _ in points], [y for _, y in points])
         value, low, high = (_plain(each) for each in (found.value, found.low, found.high))
         difference = f"grows like {of}^{value} ({low} to {high})"
-        agrees = abs(found.value - power) <= within or found.low <= power <= found.high
-        verb = "as" if agrees else "not as"
-        because = f" {otherwise}" if otherwise and not agrees else ""
-        return ClaimResult(
-            agrees, f"{_start(measured.label)}: {difference}, {verb} O({_power(of, power)}) says.{because}"
-        )
+        asked = f"an exponent within {within:g} of {power:g}, or {power:g} in its 95 % interval"
+        near, inside = abs(found.value - power) <= within, found.low <= power <= found.high
+        if inside and not near and found.high - found.low >= _VAGUE_EXPONENT:
+            return ClaimResult(None, f"{_start(measured.label)}: {difference}: too few runs to say how.", asked)
+        verb = "as" if near or inside else "not as"
+        because = f" {otherwise}" if otherwise and not (near or inside) else ""
+        sentence = f"{_start(measured.label)}: {difference}, {verb} O({_power(of, power)}) says.{because}"
+        return ClaimResult(near or inside, sentence, asked)
 
     return claim
 
@@ -112,22 +120,37 @@ def needs_less(name: str, other: str, *, what: str, otherwise: str = "") -> Clai
             return _missing(less, more)
         least, where = min(factors)
         most, _ = max(factors)
+        asked = f"less {what} than {more.label} at each {x}"
+        if _cannot_be_told_apart(less, more):
+            sentence = f"{_start(less.label)}: too few runs to compare its {what} with that of {more.label}."
+            return ClaimResult(None, sentence, asked)
         if least >= 1:
             span = f"{least:.1f} times" if f"{least:.1f}" == f"{most:.1f}" else f"{least:.1f} to {most:.1f} times"
-            return _found(f"{_start(more.label)}: {span} the {what} of {less.label}.")
+            sentence = f"{_start(more.label)}: {span} the {what} of {less.label}."
+            return ClaimResult(agrees=True, sentence=sentence, asked=asked)
         because = f" {otherwise}" if otherwise else ""
         where_more = f"at {x} = {where:g} ({1 / least:.2f} times)"
-        return _lost(f"{_start(less.label)}: not less {what} than {more.label} {where_more}.{because}")
+        sentence = f"{_start(less.label)}: not less {what} than {more.label} {where_more}.{because}"
+        return ClaimResult(agrees=False, sentence=sentence, asked=asked)
 
     return claim
 
 
-def _found(sentence: str) -> ClaimResult:
-    return ClaimResult(agrees=True, sentence=sentence)
+def _percent(part: float) -> str:
+    return f"{100 * part:g} %"
 
 
-def _lost(sentence: str) -> ClaimResult:
-    return ClaimResult(agrees=False, sentence=sentence)
+def _cannot_be_told_apart(less: Series, more: Series) -> bool:
+    """True if at some place intervals overlap of which one is as wide as its value: so any of them may be less."""
+    others = {point.x: point for point in more.points}
+    for point in less.points:
+        other = others.get(point.x)
+        if other is None or point.estimate is None or other.estimate is None:
+            continue
+        overlap = other.estimate.low <= point.estimate.high and point.estimate.low <= other.estimate.high
+        if overlap and (_is_vague(point) or _is_vague(other)):
+            return True
+    return False
 
 
 def _apart(point: Point, value: float) -> float:

@@ -99,6 +99,8 @@ class ClaimResult(msgspec.Struct, frozen=True):
     agrees: bool | None
     """None: there was nothing to compare."""
     sentence: str
+    asked: str = ""
+    """What had to be for it to agree: the tolerance."""
 
 
 class Result(msgspec.Struct, frozen=True):
@@ -138,10 +140,15 @@ class Evaluation(msgspec.Struct, frozen=True):
 Stored = TypeVar("Stored", Result, Evaluation)
 
 
+def as_json(value: Result | Evaluation) -> str:
+    """A value as it is stored."""
+    return msgspec.json.format(msgspec.json.encode(value), indent=1).decode()
+
+
 def store(folder: Location, name: str, value: Result | Evaluation) -> None:
     """Writes a value into a folder, atomically."""
     try:
-        write_whole(folder / name, msgspec.json.format(msgspec.json.encode(value), indent=1))
+        write_whole(folder / name, as_json(value).encode())
     except OSError as error:
         raise ConfigError(
             f"cannot write the results into {folder}: {reason_of(error)}; choose another folder"

@@ -1,5 +1,8 @@
 """The report: a self-contained HTML page."""
 
+import base64
+import csv
+import io
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,7 +12,7 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 
-from ordercast.evaluation.results import SUMMARY, Evaluation, Point, Result, Role, Series, load
+from ordercast.evaluation.results import SUMMARY, Evaluation, Point, Result, Role, Series, as_json, load
 from ordercast.model.errors import ConfigError, reason_of
 from ordercast.report.plots import inline_svg, save, spots
 
@@ -175,7 +178,27 @@ def _section(result: Result, linked: Mapping[str, str]) -> dict[str, object]:
         "columns": [_column(series, places) for series in result.series],
         "troubles": _troubles(result),
         "method": _method(result),
+        "csv": _base64(_csv(result)),
+        "json": _base64(as_json(result)),
     }
+
+
+def _csv(result: Result) -> str:
+    """A row for each point: the series, the place, the value and its interval."""
+    text = io.StringIO()
+    table = csv.writer(text)
+    table.writerow(["series", "label", "role", result.x.label, result.y.label, "low", "high", "runs"])
+    for series in result.series:
+        for point in series.points:
+            interval = (point.estimate.low, point.estimate.high) if point.estimate else ("", "")
+            value = "" if point.y is None else point.y
+            named = (series.name, series.label, series.role.value)
+            table.writerow([*named, point.x, value, *interval, point.runs or ""])
+    return text.getvalue()
+
+
+def _base64(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
 
 
 def _column(series: Series, places: Sequence[float]) -> TableColumn:
