@@ -2,6 +2,7 @@
 
 import io
 import logging
+import os
 import subprocess
 import sys
 import tempfile
@@ -12,8 +13,10 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from ordercast.cli.shared.spark_session import spark_session
 from ordercast.model.errors import ConfigError, PipelineError
 from ordercast.pipeline import session
+from ordercast.pipeline.settings import settings_of, users_settings
 
 
 @pytest.mark.parametrize(("ends_by", "kept"), [(KeyboardInterrupt, 0), (ConfigError, 1)])
@@ -51,7 +54,7 @@ def test_what_is_no_master_is_refused_before_a_java_is_asked(master: str) -> Non
 def test_every_way_to_name_a_master_of_spark_is_handed_on(monkeypatch: pytest.MonkeyPatch, master: str) -> None:
     asked = []
 
-    def started(named: str, _: Path) -> SparkSession:
+    def started(named: str, *_: object) -> SparkSession:
         asked.append(named)
         raise KeyboardInterrupt
 
@@ -98,3 +101,52 @@ def test_a_java_that_is_gone_is_told_and_hides_nothing(
         spark.sparkContext._gateway.proc.kill()
         spark.sparkContext._gateway.proc.wait()
     assert len(list(tmp_path.iterdir())) == ("log is" in told or "Java" in told)
+
+
+def test_what_the_user_sets_goes_before_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the embedded Spark all of ours are there but what the user set; on a cluster only what tables need."""
+    monkeypatch.delenv("PYSPARK_SUBMIT_ARGS", raising=False)
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    embedded = settings_of("local[*]", {})
+    assert (embedded["spark.ui.enabled"], embedded["spark.driver.memory"]) == ("false", "1g")
+    for name in ("spark.ui.enabled", "spark.driver.memory", "spark.sql.shuffle.partitions"):
+        assert name not in settings_of("spark://there:7077", {})
+        assert name not in settings_of("yarn", {})
+    (tmp_path / "spark-defaults.conf").write_text(
+        "# ours\nspark.ui.enabled   true\nspark.driver.memory=8g\nspark.sql.session.timeZone : CET\n\nspark.app.note"
+    )
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", "--conf spark.sql.shuffle.partitions=7 -c spark.x='a b' pyspark-shell")
+    assert users_settings(os.environ) == {
+        "spark.ui.enabled": "true",
+        "spark.driver.memory": "8g",
+        "spark.sql.session.timeZone": "CET",
+        "spark.sql.shuffle.partitions": "7",
+        "spark.x": "a b",
+    }
+    left = settings_of("local[2]", {"spark.driver.memory": "2g", "spark.y": "1"})
+    assert set(left) == {
+        "spark.ui.showConsoleProgress",
+        "spark.sql.execution.arrow.maxRecordsPerBatch",
+        "spark.driver.memory",
+        "spark.y",
+    }
+    assert left["spark.driver.memory"] == "2g"
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path / "none"))
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", "")
+    assert users_settings(os.environ) == {}
+
+
+def test_settings_of_the_command_line_reach_the_session(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    asked: list[object] = []
+
+    def started(_: str, __: Path, conf: object) -> SparkSession:
+        asked.append(conf)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(session, "set_up_environment", lambda: None)
+    monkeypatch.setattr(session, "open_session", started)
+    with pytest.raises(KeyboardInterrupt), spark_session("local[2]", ["spark.a=b=c", "spark.d="]):
+        pass
+    assert asked == [{"spark.a": "b=c", "spark.d": ""}]
+    with pytest.raises(ConfigError, match=r"--conf takes spark.NAME=VALUE, not 'a=b'"), spark_session(None, ["a=b"]):
+        pass

@@ -54,7 +54,7 @@ def open_session(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """The one session of the tests instead of one more."""
 
     @contextmanager
-    def lend(_: str | None) -> Iterator[SparkSession]:
+    def lend(*_: object) -> Iterator[SparkSession]:
         yield spark
 
     monkeypatch.setattr(session, "session", lend)

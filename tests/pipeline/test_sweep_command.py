@@ -34,7 +34,7 @@ def open_session(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """The one session of the tests instead of one more."""
 
     @contextmanager
-    def lend(_: str | None) -> Iterator[SparkSession]:
+    def lend(*_: object) -> Iterator[SparkSession]:
         yield spark
 
     monkeypatch.setattr(session, "session", lend)
@@ -75,7 +75,7 @@ def test_failed_runs_are_told_and_make_the_status_three(ordercast: Command, grid
 
 @pytest.fixture
 def no_session(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session, "session", lambda _: pytest.fail("Spark was started in vain"))
+    monkeypatch.setattr(session, "session", lambda *_: pytest.fail("Spark was started in vain"))
 
 
 @pytest.mark.usefixtures("no_session")
@@ -157,7 +157,7 @@ def failing(*_: object, **__: object) -> SweepResult:
 @pytest.fixture
 def outcome_of(ordercast: Command, grid: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     @contextmanager
-    def nothing(_: str | None) -> Iterator[None]:
+    def nothing(*_: object) -> Iterator[None]:
         yield None
 
     def call(sweep: Any) -> Outcome:
@@ -210,7 +210,7 @@ def test_somebody_who_watches_is_told_that_spark_starts(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     @contextmanager
-    def lend(_: str | None) -> Iterator[str]:
+    def lend(*_: object) -> Iterator[str]:
         yield "a session"
 
     monkeypatch.setattr(session, "session", lend)

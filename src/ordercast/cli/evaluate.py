@@ -12,7 +12,7 @@ import typer
 
 from ordercast.cli.shared.printing import counted
 from ordercast.cli.shared.progress import progress_bar
-from ordercast.cli.shared.spark_session import MASTER, pipeline_extra, spark_session
+from ordercast.cli.shared.spark_session import CONF, MASTER, pipeline_extra, spark_session
 from ordercast.model.errors import ConfigError
 from ordercast.model.runs import RunConfig
 from ordercast.trace.storage import Location, location
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 def evaluate_command(
     out: Annotated[Any, typer.Option(help="Folder for the results, also as a URL.", parser=location, metavar="FOLDER")],
     master: Annotated[str | None, MASTER] = None,
+    conf: Annotated[list[str] | None, CONF] = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="Few seeds: rough results, in a few minutes instead of ten.")
     ] = False,
@@ -55,7 +56,7 @@ def evaluate_command(
     store(out, "evaluation.json", evaluation)
     console = Console()
     failed, findings = 0, list[ClaimResult]()
-    with spark_session(master) as spark:
+    with spark_session(master, conf) as spark:
         _say(console, "✓ agrees with what was published   ✗ differs from it, and why   – too few runs to compare")
         for experiment in chosen:
             with progress_bar(experiment.name) as progress:

@@ -9,7 +9,7 @@ import typer
 
 from ordercast.cli.shared.group_options import require_protocol
 from ordercast.cli.shared.printing import counted
-from ordercast.cli.shared.spark_session import MASTER, pipeline_extra, spark_session
+from ordercast.cli.shared.spark_session import CONF, MASTER, pipeline_extra, spark_session
 from ordercast.model.config import require
 from ordercast.model.errors import TraceError, reason_of
 from ordercast.protocols.registry import PROTOCOLS
@@ -46,6 +46,7 @@ def soak_command(
         int | None, typer.Option(help="The first number of a new soak; each number is another run (default: 0).")
     ] = None,
     master: Annotated[str | None, MASTER] = None,
+    conf: Annotated[list[str] | None, CONF] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue a soak that was stopped.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
@@ -69,7 +70,7 @@ def soak_command(
     work = Soak(out, _protocols(protocols), first=first, resume=resume, views=views, logs=logs)
     if resume and not work.rounds:
         _say(f"{out} has nothing to resume: starting a new soak")
-    with work.held(), spark_session(master) as spark:  # held before Spark starts, which takes long
+    with work.held(), spark_session(master, conf) as spark:  # held before Spark starts, which takes long
         try:
             soak(spark, work, Limits(seconds=seconds, deliveries=deliveries, runs=runs), note=_note)
         except KeyboardInterrupt:

@@ -8,7 +8,7 @@ import typer
 
 from ordercast.cli.shared.printing import counted
 from ordercast.cli.shared.progress import progress_bar
-from ordercast.cli.shared.spark_session import MASTER, pipeline_extra, spark_session
+from ordercast.cli.shared.spark_session import CONF, MASTER, pipeline_extra, spark_session
 from ordercast.model.config import require
 from ordercast.model.runs import TraceDetail
 from ordercast.trace.storage import location
@@ -29,6 +29,7 @@ def sweep_command(
         Any, typer.Option(help="Folder for the trace of all runs, also as a URL.", parser=location, metavar="FOLDER")
     ],
     master: Annotated[str | None, MASTER] = None,
+    conf: Annotated[list[str] | None, CONF] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue a sweep that was stopped.")] = False,
     time_limit: Annotated[float | None, typer.Option(help="Time limit of each run, in seconds.")] = None,
     record: Annotated[
@@ -49,7 +50,7 @@ def sweep_command(
         from ordercast.pipeline import read_grid, require_sweepable, sweep
     configs = read_grid(grid, record)
     require_sweepable(configs, out, resume=resume)  # before Spark starts, which takes long
-    with spark_session(master) as spark, progress_bar("runs") as progress:
+    with spark_session(master, conf) as spark, progress_bar("runs") as progress:
         try:
             result = sweep(spark, configs, out, resume=resume, time_limit=time_limit, progress=progress)
         except KeyboardInterrupt:

@@ -10,7 +10,7 @@ import re
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, redirect_stderr, suppress
 from pathlib import Path
 from tempfile import mkstemp
@@ -21,6 +21,7 @@ from pyspark.sql import SparkSession
 from ordercast.model.errors import ConfigError, PipelineError, reason_of
 from ordercast.pipeline.java import set_up_environment
 from ordercast.pipeline.jobs import first_line
+from ordercast.pipeline.settings import settings_of
 
 EMBEDDED = "local[*]"
 """Spark in a Java process of our own, on all cores."""
@@ -28,20 +29,13 @@ EMBEDDED = "local[*]"
 _CONNECT_TIMEOUT = 5.0  # seconds; Spark itself would try for a minute and then report something else
 _DYING = 0.5  # seconds
 _MASTERS = re.compile(r"local(\[(\d+|\*)(,\d+)?\])?|yarn|(spark|sc|k8s)://.+")
-_SETTINGS = {
-    "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
-    "spark.sql.shuffle.partitions": "8",
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
-    "spark.sql.session.timeZone": "UTC",
-    "spark.driver.memory": "1g",
-}
 
 
 @contextmanager
-def session(master: str | None = None) -> Iterator[SparkSession]:
+def session(master: str | None = None, conf: Mapping[str, str] | None = None) -> Iterator[SparkSession]:
     """A session on an embedded Spark, on a cluster (`spark://…`) or through Spark Connect (`sc://…`).
 
+    `conf`: settings of Spark; with those of the user's `spark-defaults.conf` they go before ours.
     Raises `ConfigError` if the URL is invalid, there is no Java, or the address cannot be reached.
     """
     if master is not None and _MASTERS.fullmatch(master) is None:
@@ -49,7 +43,7 @@ def session(master: str | None = None) -> Iterator[SparkSession]:
     if master is not None and master.startswith(("spark://", "sc://")):
         _require_reachable(master)
     if master is not None and master.startswith("sc://"):
-        with _open_client(master) as spark:
+        with _open_client(master, conf or {}) as spark:
             yield spark
         return
     set_up_environment()
@@ -57,7 +51,7 @@ def session(master: str | None = None) -> Iterator[SparkSession]:
     os.close(descriptor)
     log = Path(name)
     try:
-        spark = open_session(master or EMBEDDED, log)
+        spark = open_session(master or EMBEDDED, log, conf or {})
     except KeyboardInterrupt:
         log.unlink(missing_ok=True)
         raise
@@ -105,12 +99,12 @@ def _keep_quiet(spark: SparkSession) -> None:
         server.handle_error = lambda *_: None
 
 
-def open_session(master: str, log: Path) -> SparkSession:
+def open_session(master: str, log: Path, conf: Mapping[str, str]) -> SparkSession:
     """Starts Spark in this process, or connects to a cluster; its output goes to the log."""
     builder = SparkSession.builder.appName("ordercast").master(master)
     if master.startswith("local"):  # an embedded Spark must not be reachable from other machines
         builder = builder.config("spark.driver.host", "127.0.0.1").config("spark.driver.bindAddress", "127.0.0.1")
-    for name, value in _SETTINGS.items():
+    for name, value in settings_of(master, conf).items():
         builder = builder.config(name, value)
     try:
         with stderr_to(log):
@@ -122,9 +116,12 @@ def open_session(master: str, log: Path) -> SparkSession:
 
 
 @contextmanager
-def _open_client(master: str) -> Iterator[SparkSession]:
+def _open_client(master: str, conf: Mapping[str, str]) -> Iterator[SparkSession]:
+    builder = SparkSession.builder.appName("ordercast").remote(master)
+    for name, value in conf.items():
+        builder = builder.config(name, value)
     try:
-        spark = SparkSession.builder.appName("ordercast").remote(master).getOrCreate()
+        spark = builder.getOrCreate()
     except Exception as error:  # of Spark, or of the network
         raise ConfigError(f"cannot open a session at {master}: {first_line(error)}") from error
     try:

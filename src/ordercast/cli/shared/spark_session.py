@@ -7,10 +7,13 @@ from typing import Any
 import typer
 
 from ordercast.cli.shared.progress import status_line
+from ordercast.model.config import require
 from ordercast.model.errors import ConfigError
 
 MASTER = typer.Option(help="Master URL: local[4], spark://HOST:PORT, sc://HOST:PORT (default: Spark in this process).")
 """The option --master."""
+CONF = typer.Option("--conf", help="A setting of Spark, as NAME=VALUE; may be repeated.", metavar="NAME=VALUE")
+"""The option --conf."""
 
 
 @contextmanager
@@ -25,12 +28,19 @@ def pipeline_extra() -> Iterator[None]:
 
 
 @contextmanager
-def spark_session(master: str | None) -> Iterator[Any]:
+def spark_session(master: str | None, conf: list[str] | None = None) -> Iterator[Any]:
     """A Spark session, with a status line while it starts. Only the pipeline knows its type."""
     with pipeline_extra():
         from ordercast.pipeline.session import session
+    settings = dict(map(_setting, conf or ()))
     with ExitStack() as starting:
         starting.enter_context(status_line("starting Spark …"))
-        with session(master) as spark:
+        with session(master, settings) as spark:
             starting.close()
             yield spark
+
+
+def _setting(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    require(bool(equals) and name.startswith("spark."), f"--conf takes spark.NAME=VALUE, not {text!r}")
+    return name, value

@@ -15,5 +15,6 @@ def register(spark: "SparkSession") -> None:
     from ordercast.pipeline.log_stream.source import LogSource  # noqa: PLC0415 - its base class is Spark's
     from ordercast.pipeline.sweep.source import OrdercastSource  # noqa: PLC0415 - its base class is Spark's
 
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")  # else Spark refuses sources that take filters
     spark.dataSource.register(OrdercastSource)
     spark.dataSource.register(LogSource)
