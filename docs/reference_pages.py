@@ -109,7 +109,8 @@ _SECTIONS: dict[str, tuple[str, dict[str, str]]] = {
     "ordercast.simulation": (
         "Simulation",
         {
-            "Running and auditing": "simulate RunResult EventRow EventField Sink Progress audit Verdict Service",
+            "Running and auditing": "simulate RunResult EventRow EventField Sink Progress audit Verdict Names "
+            "ByProtocol Service",
             "What is run": "RunConfig GroupConfig Timing Rules RecoveryPolicy Network Channel Workload Pattern "
             "ScriptedSend TraceDetail",
             "Faults": "Fault Loss Bursts Duplicates Miss Twice Pause Split Crash Join Leave Return Suspicion UnitKind",
@@ -144,7 +145,9 @@ _SECTIONS: dict[str, tuple[str, dict[str, str]]] = {
         "Spark",
         {
             "Sweeps": "sweep SweepResult Progress require_sweepable read_grid measure register",
-            "Audits": "audit audit_tables VerdictTables Profile read_profile RunRow Engine choose_engine follow",
+            "Audits": "audit audit_to_tables audit_tables VerdictTables Profile read_profile RunRow Engine "
+            "choose_engine follow",
+            "Logs of other systems": "from_log from_client_logs LogTables write_trace",
             "Soaks": "soak Soak Limits Round Soaked Tally",
             "Searches": "explore_on_spark scenario Scenario Promise SearchReport Counterexample SearchProgress",
         },

@@ -7,7 +7,7 @@
 On Spark: `ordercast.pipeline`.
 """
 
-from ordercast.audit import Finding, Verdict, Violation, Witness, audit
+from ordercast.audit import ByProtocol, Finding, Names, Verdict, Violation, Witness, audit
 from ordercast.model.config import (
     GroupConfig,
     LossInference,
@@ -50,6 +50,7 @@ from ordercast.trace.storage import Location, RemotePath, location
 
 __all__ = [
     "Bursts",
+    "ByProtocol",
     "Channel",
     "ConfigError",
     "Counters",
@@ -68,6 +69,7 @@ __all__ = [
     "Loss",
     "LossInference",
     "Miss",
+    "Names",
     "Network",
     "OrdercastError",
     "PaperRules",

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from ordercast.audit.records import members_join, merged_names
+from ordercast.audit.names import merged_names
+from ordercast.audit.records import members_join
 from ordercast.audit.reference import audit
 from ordercast.audit.run_rows import runs_by_name
 from ordercast.audit.verdict import Verdict

@@ -40,6 +40,7 @@ def test_a_good_run_holds_and_says_what_was_not_recorded(tmp_path: Path) -> None
         "holds": True,
         "runs": 1,
         "deliveries": 12,
+        "by_protocol": {"to": {"runs": 1, "deliveries": 12, "violations": {}}},
         "properties": {
             name: {"holds": True, "violations": 0, "witnesses": [], "runs": 1, "counts": "exact"}
             for name in ("sender_order_kept", "complete", "same_order", "no_cycle")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from ordercast.audit.records import merged_names
+from ordercast.audit.names import merged_names
 from ordercast.audit.verdict import Finding, Verdict
 from ordercast.cli.audit import print_verdict
 from ordercast.trace.run_writer import TraceWriter
@@ -296,7 +296,7 @@ def test_what_was_counted_in_parts_only_is_said() -> None:
     verdict.findings["no_cycle"] = Finding(runs=1, at_least=True)
     verdict.findings["same_order"] = Finding(runs=1)
     console = Console(record=True, width=100, file=StringIO())
-    print_verdict(verdict, console, {})
+    print_verdict(verdict, console)
     lines = [" ".join(line.split()) for line in console.export_text().splitlines()]
     assert lines[0] == "1 run, 1 delivery"
     assert "complete violated 1 at least 4" in lines

@@ -1,5 +1,6 @@
 """What no partition shows by itself, and runs whose row groups are shared with others."""
 
+import json
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -125,7 +126,7 @@ def test_runs_that_share_row_groups_are_told_apart(tmp_path: Path, monkeypatch: 
         found = audit_partitioned(task, Service(task.row["protocol"]), run_in_process, pytest.fail)
         assert found is not None
         assert found.holds is (task.row["run"] != "r")
-        whole.add(found)
+        whole.add_run(task.row, found)
     assert whole.as_document() == audit_by_reference([folder]).as_document()
 
 
@@ -218,17 +219,28 @@ def test_two_events_at_one_step_need_the_whole_run(tmp_path: Path, monkeypatch: 
         assert "the events of a node are not in the order of its steps in the files" in notes[0]
 
 
-@pytest.mark.parametrize("row", [{"unrecorded": 0b10}, {"config": '{"live": {"one_clock": false}}'}])
-def test_incomplete_records_and_clocks_that_differ_need_the_whole_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, row: dict[str, object]
-) -> None:
+def test_incomplete_records_need_the_whole_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     make_partitions_small(monkeypatch)
     (task,) = audit_tasks([write(tmp_path, {"r": long_enough("live")}, rows_in_a_group=20)])
     notes: list[str] = []
-    changed = msgspec.structs.replace(task, row={**task.row, **row})
+    changed = msgspec.structs.replace(task, row={**task.row, "unrecorded": 0b10})
     assert audit_partitioned(changed, Service.TOTAL, run_in_process, notes.append) is None
-    assert "some of its members left no complete record, or their clocks differ" in notes[0]
+    assert "some of its members left no complete record" in notes[0]
     assert audit_partitioned(task, Service.TOTAL, run_in_process, pytest.fail) is not None
+
+
+def test_times_of_clocks_that_differ_are_not_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All that E2 does is an hour before: with one clock it had everything before it was sent."""
+    make_partitions_small(monkeypatch)
+    run = long_enough("live")
+    run.logs[1] = [(what[0] - 3_600_000_000_000, *what[1:]) for what in run.logs[1]]
+    (task,) = audit_tasks([write(tmp_path, {"r": run}, rows_in_a_group=20)])
+    for one_clock in (True, False):
+        config = json.dumps({"live": {"one_clock": one_clock}})
+        changed = msgspec.structs.replace(task, row={**task.row, "config": config})
+        found = audit_partitioned(changed, Service.TOTAL, run_in_process, lambda _: None)
+        assert found is not None
+        assert found.holds is not one_clock
 
 
 @pytest.mark.parametrize(("counter", "more"), [("sent", 0), ("sent", 1), ("delivered", 0), ("delivered", -1)])
@@ -314,3 +326,22 @@ def test_logs_are_compared_from_the_first_position_to_the_last(
     file = RowGroups(str(tmp_path / "events/part-0.parquet"), {}, (0,), None)
     found = compare(ComparisonTask(2, start, below, (file,), ((0, 0),)))
     assert found.differing == (() if differing is None else (logs[0][differing], logs[1][differing]))
+
+
+def test_files_are_taken_in_their_own_order_where_times_say_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows are in the order of steps, and each row group begins at any time."""
+    make_partitions_small(monkeypatch)
+    run = long_enough("times")
+    rows = run.rows()
+    (task,) = audit_tasks([write(tmp_path / "good", {"r": run}, rows_in_a_group=20)])
+    chance = Random("times")
+    monkeypatch.setattr(run, "rows", lambda: [(*row[:2], chance.randrange(10**6), *row[3:]) for row in rows])
+    (mixed,) = audit_tasks([write(tmp_path / "mixed", {"r": run}, rows_in_a_group=20)])
+    config = json.dumps({"log": {"one_clock": False}})
+    for one in (task, mixed):
+        changed = msgspec.structs.replace(one, row={**one.row, "config": config})
+        found = audit_partitioned(changed, Service.TOTAL, run_in_process, pytest.fail)
+        assert found is not None
+        assert found.holds

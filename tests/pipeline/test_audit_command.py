@@ -21,7 +21,7 @@ def open_session(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """The one session of the tests instead of one more."""
 
     @contextmanager
-    def lend(_: str | None) -> Iterator[SparkSession]:
+    def lend(*_: object) -> Iterator[SparkSession]:
         yield spark
 
     monkeypatch.setattr(session, "session", lend)
@@ -33,12 +33,11 @@ def test_all_means_end_in_the_same_document(
 ) -> None:
     folder = write(tmp_path / "trace", random_runs("means", 40), runs_in_a_file=9)
     documents: list[Any] = []
-    for sizes, option in (((10**9, 10**9), ""), ((0, 10**9), ""), ((0, 0), ""), ((10**9, 10**9), "--spark")):
-        monkeypatch.setattr(engine, "VECTORISED_FROM", sizes[0])
-        monkeypatch.setattr(engine, "SPARK_FROM", sizes[1])
+    for size, option in ((10**9, ""), (0, ""), (0, "--processes 2"), (10**9, "--spark")):
+        monkeypatch.setattr(engine, "VECTORISED_FROM", size)
         done = ordercast(f"audit {option}", folder, "--json", tmp_path / "verdict.json")
         assert done.status == 1
-        assert ("are audited on Spark; --no-spark" in done.err) == (sizes == (0, 0))
+        assert done.err == ""
         documents.append(json.loads((tmp_path / "verdict.json").read_text()))
     assert documents[0]["runs"] == 40
     assert documents[1:] == documents[:1] * 3
@@ -89,7 +88,7 @@ def test_an_internal_error_is_no_verdict(ordercast: Command, tmp_path: Path, mon
 def test_what_is_no_trace_is_told_before_spark_starts(
     ordercast: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(session, "session", lambda _: pytest.fail("Spark was started"))
+    monkeypatch.setattr(session, "session", lambda *_: pytest.fail("Spark was started"))
     done = ordercast("audit --spark", tmp_path)
     assert done.status == 2
     assert "is not a trace" in done.sentence
@@ -117,12 +116,12 @@ def test_the_audit_after_following_is_on_the_master_that_was_named(
     ordercast("simulate", "spo", "--out", str(folder))
     asked: list[tuple[Any, ...]] = []
 
-    def audited(folders: list[Path], service: Any, spark: bool | None, master: str | None) -> Any:
-        asked.append((spark, master))
+    def audited(folders: list[Path], service: Any, opened: Any, processes: int | None) -> Any:
+        asked.append((opened and opened.args, processes))
         return reference.audit(folders, service)
 
     monkeypatch.setattr("ordercast.cli.audit._follow", lambda *_: [])
     monkeypatch.setattr("ordercast.cli.audit._audited", audited)
     assert ordercast("audit", "--follow", str(folder), "--until-idle", "1", "--master", "spark://a:7077").status == 0
     assert ordercast("audit", "--follow", str(folder), "--until-idle", "1").status == 0
-    assert asked == [(True, "spark://a:7077"), (None, None)]
+    assert asked == [(("spark://a:7077", None), None), (None, None)]

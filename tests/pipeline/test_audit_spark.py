@@ -4,6 +4,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
@@ -11,7 +12,7 @@ from pyspark.sql import functions as sql
 
 from ordercast.audit.reference import audit as audit_by_reference
 from ordercast.model.errors import TraceError
-from ordercast.pipeline import audit, audit_tables
+from ordercast.pipeline import audit, audit_tables, audit_to_tables
 from ordercast.pipeline.audit import plan, sorted_copy
 from ordercast.pipeline.audit import spark as on_spark
 from ordercast.pipeline.audit.partitioned import audit as partitioned_audit
@@ -139,3 +140,60 @@ def test_events_in_any_order_are_sorted_by_spark(
         f"run {run}: its events are not in the order of time, and are sorted first" for run in ("bad", "good")
     ]
     assert sorted(path.name for path in folder.iterdir()) == ["events", "runs"]
+
+
+def test_a_run_whose_times_say_nothing_is_sorted_by_steps(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Times are those of other clocks, or of something else: each row has any, and rows come in any order."""
+    monkeypatch.setattr(partitioned_audit, "PARTITIONED_ABOVE", 0)
+    monkeypatch.setattr(partitioned_audit, "ROWS_OF_A_PARTITION", 60)
+    monkeypatch.setattr(sorted_copy, "_ROWS_OF_A_TASK", 200)
+    run = long_enough("sorted by steps")
+    folder = write(tmp_path, {"r": run}, rows_in_a_group=70)
+    (path,) = (folder / "events").iterdir()
+    table = pq.read_table(path)
+    chance = Random(2)
+    times = pa.array([chance.randrange(10**9) for _ in range(table.num_rows)], pa.int64())
+    table = table.set_column(table.schema.get_field_index("time"), table.schema.field("time"), times)
+    order = list(range(table.num_rows))
+    chance.shuffle(order)
+    pq.write_table(table.take(order), path, row_group_size=70)
+    (runs,) = (folder / "runs").iterdir()
+    row = {**pq.read_table(runs).to_pylist()[0], "config": '{"log": {"one_clock": false}}'}
+    pq.write_table(pa.Table.from_pylist([row], schema=RUNS), runs)
+    notes: list[str] = []
+    found = audit([folder], spark=spark, note=notes.append)
+    assert found.as_document() == audit_by_reference([folder]).as_document()
+    assert notes == [
+        "run r: its events are not in the order of time, and are sorted first",
+        "run r: its events are not in the order of steps, and are sorted first",
+    ]
+
+
+def test_verdicts_come_as_tables(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Short runs, a long one, and one that contradicts itself, which is an error of its own row."""
+    monkeypatch.setattr(partitioned_audit, "PARTITIONED_ABOVE", 500)
+    runs = {**random_runs("tables", 25), "long": long_enough("tables")}
+    folder = write(tmp_path, runs, runs_in_a_file=6)
+    expected = audit_by_reference([folder])
+    tables = audit_to_tables([str(folder)], spark=spark)
+    rows = tables.verdicts.toArrow().to_pylist()
+    assert {row["run"] for row in rows} == set(runs)
+    for name, finding in expected.findings.items():
+        assert sum(row["violations"] for row in rows if row["property"] == name and row["recorded"]) == (
+            finding.violations
+        )
+    assert tables.witnesses.count() >= sum(len(finding.witnesses) for finding in expected.findings.values())
+    text = tables.explain()
+    assert f"{len(runs)} runs, {expected.deliveries:,} deliveries" in text
+
+
+def test_an_error_of_a_run_is_a_row_of_its_own(spark: SparkSession, tmp_path: Path) -> None:
+    bad = long_enough("contradiction")
+    bad.logs[0][5] = (bad.logs[0][5][0], "deliver", None, None, None)
+    folder = write(tmp_path, {"bad": bad, "good": long_enough("good")})
+    rows = audit_to_tables([folder], spark=spark).verdicts.toArrow().to_pylist()
+    [error] = [row for row in rows if row["run"] == "bad"]
+    assert "contradicts itself" in error["error"]
+    assert all(row["holds"] for row in rows if row["run"] == "good" and row["recorded"])

@@ -21,8 +21,7 @@ from tests.pipeline.traces import random_runs, write
     [
         (29_999, Engine.REFERENCE),
         (30_000, Engine.VECTORISED),
-        (49_999_999, Engine.VECTORISED),
-        (50_000_000, Engine.SPARK),
+        (10**12, Engine.VECTORISED),
     ],
 )
 def test_the_size_decides(events: int, expected: Engine) -> None:
@@ -34,7 +33,7 @@ def test_the_size_decides(events: int, expected: Engine) -> None:
     [
         ({"pyspark"}, Engine.VECTORISED),
         ({"pyspark", "scipy"}, Engine.REFERENCE),
-        ({"numpy", "pyspark"}, Engine.REFERENCE),
+        ({"numpy"}, Engine.REFERENCE),
     ],
 )
 def test_what_is_not_installed_is_not_chosen(
@@ -55,7 +54,7 @@ def test_without_a_session_even_the_largest_trace_is_audited_here(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = write(tmp_path, random_runs("largest", 1))
-    monkeypatch.setattr(engine, "SPARK_FROM", 0)
+    monkeypatch.setattr(engine, "VECTORISED_FROM", 0)
     monkeypatch.setattr(reference, "audit", lambda *_: pytest.fail("the reference is for small traces"))
     called: list[object] = []
     monkeypatch.setattr(vectorised, "audit_vectorised", lambda trace, *_, **__: called.append(trace.folders))

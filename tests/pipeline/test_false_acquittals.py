@@ -135,7 +135,7 @@ def test_a_verdict_says_who_was_excused(tmp_path: Path, monkeypatch: pytest.Monk
     for verdict in judged(write(tmp_path, excluded_by_a_view(good_rows()), service), monkeypatch):
         sentence = "run r: what these lack is no violation: E2 (crashed), E3 (not in a view of E1)"
         assert verdict.as_document()["excused"] == {"runs": 1, "sentences": [sentence]}
-        table = verdict_of(rows_of(0, "r", verdict))
+        table = verdict_of(rows_of(0, "r", verdict), {0: {"run": "r", "protocol": "to"}})
         assert table.excused == [sentence]
 
 

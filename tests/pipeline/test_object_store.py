@@ -1,6 +1,6 @@
 """Sweeps, audits and copies of logs on a real S3 interface on loopback, by moto's server: the bytes of a local folder.
 
-Run by `pytest -m cluster` where `moto_server` is on the path (pip install 'moto[server]').
+Run by `pytest -m cluster` where `moto_server` is on the path: see requirements-clients.txt.
 """
 
 import json
@@ -9,19 +9,26 @@ import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from random import Random
 
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 from pyarrow.fs import S3FileSystem
 
 from ordercast.trace.storage import RemotePath, location
 from tests.pipeline.log_stream.member_logs import in_log, packet, planner, read_parts, write_logs
+from tests.pipeline.random_runs import long_enough
 from tests.pipeline.runs import bytes_in
 from tests.pipeline.sparks import free_port, ordercast, outcome
 from tests.pipeline.test_cluster import SMALL, grid_of
+from tests.pipeline.traces import write
 
 pytestmark = [
     pytest.mark.cluster,
-    pytest.mark.skipif(shutil.which("moto_server") is None, reason="moto's server is not installed"),
+    pytest.mark.skipif(
+        shutil.which("moto_server") is None, reason="moto_server is not on the path: see requirements-clients.txt"
+    ),
 ]
 
 
@@ -107,3 +114,32 @@ def test_copies_of_logs_are_a_stream(store: str, tmp_path: Path) -> None:
     more = plan.latest(end, None)
     assert more.position == 180
     assert found + read_parts(plan.parts(end, more)) == in_log(logs / "A")
+
+
+def test_a_trace_that_was_shuffled_and_partitioned_by_columns_is_sorted_there(store: str, tmp_path: Path) -> None:
+    """In so many files that it is judged in parts: Spark sorts a copy of it in the bucket, which is gone at the end."""
+    run = long_enough("elsewhere")
+    good = write(tmp_path / "good", {"r": run})
+    [file] = (good / "events").iterdir()
+    table = pq.read_table(file).drop_columns(["run"])
+    order = list(range(table.num_rows))
+    Random("elsewhere").shuffle(order)
+    shuffled = table.take(order)
+    for number in range(260):
+        rows = shuffled.slice(number * shuffled.num_rows // 260, shuffled.num_rows // 260 + 1)
+        rows = rows.slice(0, max(0, (number + 1) * shuffled.num_rows // 260 - number * shuffled.num_rows // 260))
+        for kind in ("send", "deliver"):
+            part = rows.filter(pc.equal(rows.column("event"), kind)).drop_columns(["event"])
+            path = tmp_path / "part.parquet"
+            pq.write_table(part, path)
+            there = location(f"{store}/shuffled/events/run=r/event={kind}/{number}.parquet")
+            there.put(path)  # type: ignore[union-attr] # it is a URL
+    [runs] = (good / "runs").iterdir()
+    location(f"{store}/shuffled/runs/r.parquet").put(runs)  # type: ignore[union-attr]
+    verdicts = [tmp_path / f"{name}.json" for name in ("here", "there")]
+    done("audit", good, "--json", verdicts[0])
+    status, _, err = outcome(ordercast("audit", f"{store}/shuffled", "--spark", "--json", verdicts[1]))
+    assert status == 0, err
+    assert "are not in the order of time, and are sorted first" in err
+    assert json.loads(verdicts[0].read_text()) == json.loads(verdicts[1].read_text())
+    assert not [name for name in bytes_there(f"{store}/shuffled") if "_sorted" in name]

@@ -43,7 +43,12 @@ def make_partitions_small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def audited(folder: Path, notes: list[str]) -> Verdict | None:
     (task,) = audit_tasks([folder])
-    return audit_partitioned(task, Service(task.row["protocol"]), run_in_process, notes.append)
+    found = audit_partitioned(task, Service(task.row["protocol"]), run_in_process, notes.append)
+    if found is None:
+        return None
+    verdict = Verdict()
+    verdict.add_run(task.row, found)
+    return verdict
 
 
 def stops(run: RandomRun) -> bool:

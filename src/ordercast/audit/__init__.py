@@ -3,8 +3,9 @@
 Nothing here imports a protocol, so that the audit cannot share a mistake with one.
 """
 
+from ordercast.audit.names import Names
 from ordercast.audit.reference import audit
-from ordercast.audit.verdict import Finding, Verdict, Witness
+from ordercast.audit.verdict import ByProtocol, Finding, Verdict, Witness
 from ordercast.audit.violations import Violation
 
-__all__ = ["Finding", "Verdict", "Violation", "Witness", "audit"]
+__all__ = ["ByProtocol", "Finding", "Names", "Verdict", "Violation", "Witness", "audit"]

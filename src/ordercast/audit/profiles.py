@@ -23,6 +23,7 @@ from typing import Any
 
 from ordercast.audit.completeness import PARTS, all_delivered, complete
 from ordercast.audit.numbering import key_order_kept, numbers_dense
+from ordercast.audit.order import no_cycle, same_order, sender_order_kept
 from ordercast.audit.services import OF_LOGS, OF_SHRINKING_VIEWS, OF_VIEWS, PROMISES, Property, promised
 from ordercast.audit.verdict import Finding, Verdict
 from ordercast.audit.views import delivered_uniformly
@@ -35,6 +36,7 @@ SUFFIX = ".toml"
 _NAMED, _EVERYBODY = "named", "everybody"
 _KEYS = frozenset({"title", "base", "destinations", "properties"})
 _OF_CHANGE = (*OF_VIEWS, *OF_LOGS)
+_IN_PARTS: tuple[Property, ...] = (*PARTS, sender_order_kept, key_order_kept, same_order, no_cycle)
 PROPERTIES: dict[str, Property] = {
     promise.__name__: promise
     for promise in (
@@ -68,6 +70,11 @@ class Profile:
         return self.base or (Service.SELECTIVE_TOTAL if self.selective else Service.TOTAL)
 
     @property
+    def judged_in_parts(self) -> bool:
+        """True if all that it asks can be told from some messages at a time, and the order of these at each node."""
+        return {promise.__name__ for promise in _IN_PARTS}.issuperset(self.on)
+
+    @property
     def implied_by(self) -> Service | None:
         """A service that promises at least the same; None if there is none."""
         total = {"same_order", "no_cycle"} & set(self.on)
@@ -90,6 +97,16 @@ class Profile:
 
 Asked = Service | Profile
 """What a run is judged by."""
+
+
+def asked_in(service: str, profile: Mapping[str, Any] | None) -> Asked:
+    """What `service_and_profile` made, for example in another process."""
+    return Service(service) if profile is None else profile_of(service, profile, service)
+
+
+def service_and_profile(asked: Asked) -> tuple[str, dict[str, Any] | None]:
+    """As text and numbers."""
+    return (asked.value, None) if isinstance(asked, Service) else (asked.name, asked.as_document())
 
 
 def promised_by(

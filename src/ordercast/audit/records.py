@@ -9,18 +9,16 @@ as sent by it, in the order of its sequence numbers.
 import json
 from collections.abc import Iterable
 from dataclasses import replace
-from itertools import zip_longest
 
 from ordercast.audit.logs import Moment, RunLogs, Sent
+from ordercast.audit.names import NAMES, live_of, log_of
 from ordercast.audit.violations import Message
 from ordercast.model.nodes import everybody, members, name_of
 from ordercast.trace.reader import RunRow
-from ordercast.trace.schema import ABORTED, COMPLETE, CONFIG, NODE, NODES, RUN, EventKind
+from ordercast.trace.schema import ABORTED, COMPLETE, CONFIG, NODE, RUN, EventKind
 
 UNRECORDED = "unrecorded"
 """Of a run's row: the nodes without a complete record, one bit each."""
-NAMES = "names"
-"""Of a run's row: the names of its nodes, as far as any of its records has them."""
 
 
 def members_join(row: RunRow) -> bool:
@@ -42,24 +40,7 @@ def unrecorded_in(row: RunRow) -> int:
 
 def has_one_clock(row: RunRow) -> bool:
     """True if times of different nodes are comparable: not if members on several machines recorded them."""
-    return bool(_live(row).get("one_clock", log_of(row).get("one_clock", True)))
-
-
-def member_names(row: RunRow) -> tuple[str, ...]:
-    """The names of a run's nodes, as its configuration has them; empty if it has none, as in a simulation.
-
-    A record has the names of the nodes that it knows of: those that left before it began stay E4, E5, ….
-    """
-    names = _live(row).get("members", log_of(row).get("names"))
-    if not isinstance(names, list) or not 2 <= len(names) <= row[NODES]:
-        return ()
-    return (*map(_shown, names), *map(name_of, range(len(names), row[NODES])))
-
-
-def merged_names(some: tuple[str, ...], others: tuple[str, ...]) -> tuple[str, ...]:
-    """The names that any of two records has: those of members that joined later are in their own, and in later ones."""
-    pairs = enumerate(zip_longest(some, others))
-    return tuple(str(other if one in {None, name_of(node)} and other else one) for node, (one, other) in pairs)
+    return bool(live_of(row).get("one_clock", log_of(row).get("one_clock", True)))
 
 
 def incomplete_records(rows: Iterable[RunRow]) -> list[str]:
@@ -101,26 +82,3 @@ def _sends_known_from_others(logs: RunLogs, unrecorded: int, *, selective: bool)
         found[message] = Sent(message, known[message[0]], destinations, 0, Moment(-1, 0))
         known[message[0]] += 1
     return found
-
-
-def log_of(row: RunRow) -> dict[str, object]:
-    """What the configuration says of a log from another system: `names` of its nodes, `one_clock`, `profile`."""
-    return _part_of(row, "log")
-
-
-def _live(row: RunRow) -> dict[str, object]:
-    return _part_of(row, "live")
-
-
-def _part_of(row: RunRow, part: str) -> dict[str, object]:
-    try:
-        found = json.loads(row.get(CONFIG) or "{}")[part]
-    except (KeyError, TypeError, ValueError):  # a simulation, or a trace from elsewhere
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
-def _shown(name: object) -> str:
-    """A name that can be printed: whatever would move the cursor of a terminal is written as its code."""
-    text = str(name)
-    return text if text.isprintable() else text.encode("unicode_escape").decode("ascii")

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from itertools import islice
 
 from ordercast.audit.completeness import complete
 from ordercast.audit.excused import excused, excused_by_abort
@@ -43,17 +42,24 @@ def audit(folders: Sequence[Location], service: Service | Profile | None = None)
     for name, parts in read_events_by_run(folders, ALL_COLUMNS, KINDS):
         if name not in runs:
             raise TraceError(f"run {name} has events but no row in runs/: the trace is incomplete; run it again")
-        check_run(runs.pop(name), parts, service, verdict)
+        row = runs.pop(name)
+        verdict.add_run(row, _verdict_on(row, parts, service))
     for row in runs.values():
         if row[ERROR] is None:  # else the run failed and has no events
             require_nothing_sent(row)
-            check_run(row, (), service, verdict)
+            verdict.add_run(row, _verdict_on(row, (), service))
+    return verdict
+
+
+def _verdict_on(row: RunRow, parts: Iterable[EventColumns], service: Asked | None) -> Verdict:
+    verdict = Verdict()
+    check_run(row, parts, service, verdict)
     return verdict
 
 
 def check_run(row: RunRow, parts: Iterable[EventColumns], service: Asked | None, verdict: Verdict) -> None:
     """Checks one run, given its row of `runs` and its events, and adds the result to a verdict."""
-    logs = logs_of(row[RUN], row[NODES], parts if has_one_clock(row) else map(_without_times, parts))
+    logs = logs_of(row[RUN], row[NODES], parts if has_one_clock(row) else map(without_times, parts))
     views = [] if logs.epochs else [(node, mask) for node, mine in enumerate(logs.views) for _, mask in mine]
     verdict.excuse(row[RUN], excused(logs.nodes, logs.crashed_at, logs.aborted_at, views))
     if row[ABORTED] and not logs.stopped:
@@ -86,12 +92,13 @@ def add_missing_by_counters(
     sentence = missing_by_counters(row, sends, deliveries)
     if sentence:
         finding = verdict.findings[completeness]
-        finding.violations += 1
+        violation = Violation(completeness, sentence)
+        finding.count(violation)
         if len(finding.witnesses) < MOST_WITNESSES:
-            finding.witnesses.append(Witness(row[RUN], Violation(completeness, sentence)))
+            finding.witnesses.append(Witness(row[RUN], violation))
 
 
-def _without_times(part: EventColumns) -> EventColumns:
+def without_times(part: EventColumns) -> EventColumns:
     """Where clocks differ, all events get the same time: then only the existence of a cause is checked."""
     return {**part, TIME: [0] * len(part[TIME])}
 
@@ -130,7 +137,8 @@ def _is_recorded(logs: RunLogs, promise: Property) -> bool:
 
 def _check(logs: RunLogs, promise: Property, finding: Finding) -> None:
     finding.runs += 1
-    violations = promise(logs)
-    kept = list(islice(violations, MOST_WITNESSES - len(finding.witnesses)))
-    finding.witnesses += [Witness(logs.run, violation) for violation in kept]
-    finding.violations += len(kept) + sum(1 for _ in violations)
+    room = MOST_WITNESSES - len(finding.witnesses)
+    for number, violation in enumerate(promise(logs)):
+        if number < room:
+            finding.witnesses.append(Witness(logs.run, violation))
+        finding.count(violation)

@@ -3,8 +3,9 @@
 import json
 from collections.abc import Sequence
 
+from ordercast.audit.names import NAMES, log_of, member_names, merged_names
 from ordercast.audit.profiles import SHIPPED, Asked, profile_of, shipped
-from ordercast.audit.records import NAMES, UNRECORDED, log_of, member_names, members_join, merged_names, unrecorded_in
+from ordercast.audit.records import UNRECORDED, members_join, unrecorded_in
 from ordercast.model.config import Rules
 from ordercast.model.errors import ConfigError, TraceError
 from ordercast.model.nodes import everybody

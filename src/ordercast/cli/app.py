@@ -40,6 +40,7 @@ PANELS = {
     },
     "Simulations, searches, audits": {
         "simulate": "Simulate one run and print its summary.",
+        "ingest": "Make a trace of what clients of another system were handed.",
         "audit": "Check that recorded traces keep the promises of their service.",
         "view": "Look at traces in the browser: space-time, messages, latencies, violations.",
         "check": "Search every schedule of a small group for a counterexample.",

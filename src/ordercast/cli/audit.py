@@ -1,5 +1,6 @@
 """`ordercast audit`: whether traces keep the promises of their service."""
 
+from functools import partial
 from pathlib import Path
 from signal import SIGINT, SIGTERM, signal
 from threading import Event
@@ -9,21 +10,24 @@ import typer
 
 from ordercast.cli.shared.printing import counted
 from ordercast.cli.shared.progress import progress_bar
-from ordercast.cli.shared.spark_session import MASTER, pipeline_extra, spark_session
+from ordercast.cli.shared.spark_session import CONF, MASTER, pipeline_extra, spark_session
 from ordercast.cli.shared.viewing import serve, viewer_packages
 from ordercast.model.config import require
 from ordercast.model.errors import TraceError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from contextlib import AbstractContextManager
+
     from rich.console import Console
 
+    from ordercast.audit.names import Names
     from ordercast.audit.profiles import Asked
     from ordercast.audit.verdict import Verdict, Witness
+
+    OpenSpark = Callable[[], AbstractContextManager[Any]]
 from ordercast.trace.small_files import write_atomically
 from ordercast.trace.storage import Location, location
-
-MemberNames = dict[str, tuple[str, ...]]
-"""By run: the names of its nodes."""
 
 _SHOWN = 3  # witnesses of each property that are printed; the JSON file has more
 
@@ -45,11 +49,23 @@ def audit_command(
         ),
     ] = None,
     json: Annotated[Path | None, typer.Option(help="Write the verdict to this JSON file.")] = None,
+    report: Annotated[Path | None, typer.Option(help="Write the verdict as a page to this HTML file.")] = None,
+    junit: Annotated[
+        Path | None, typer.Option(help="Write it as JUnit XML, a test case for each property, for CI systems.")
+    ] = None,
+    sarif: Annotated[Path | None, typer.Option(help="Write it as SARIF, a result for each witness.")] = None,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Print what each property means, and all that was found, as text.")
+    ] = False,
     spark: Annotated[
         bool | None,
-        typer.Option("--spark/--no-spark", help="Audit on Spark or in this process (default: by the size)."),
+        typer.Option("--spark/--no-spark", help="Audit on Spark, or on this machine alone (default)."),
     ] = None,
     master: Annotated[str | None, MASTER] = None,
+    conf: Annotated[list[str] | None, CONF] = None,
+    processes: Annotated[
+        int | None, typer.Option(help="Processes of this machine (default: one per core for large traces).", min=1)
+    ] = None,
     follow: Annotated[
         bool,
         typer.Option(
@@ -101,6 +117,13 @@ def audit_command(
 
     folders = folders or []
     asked = _asked(service)
+    opened = partial(spark_session, master, conf)
+    others = {"--report": report, "--junit": junit, "--sarif": sarif}
+    written = [name for name, path in {**others, "--explain": explain or None}.items() if path is not None]
+    require(
+        not (written and (history or (follow and until_idle is None))),
+        f"{' and '.join(written)}: only for the verdict on complete traces; omit it, or --history or --follow",
+    )
     require(bool(folders) != (members is not None), "give the folders of traces, or, with --follow, logs by --members")
     require(follow or (members is None and metrics is None), "--members and --metrics have no effect without --follow")
     _require_local_if(follow=follow, view=view, history=history, folders=folders)
@@ -113,7 +136,7 @@ def audit_command(
     require(metrics is None, "--metrics is for --follow on durable logs, and these are traces")
     if history:
         require(not follow and asked is None, "--history takes histories, which have no service and are not followed")
-        raise typer.Exit(0 if _audit_histories(folders, json, spark or master is not None, master) else 1)
+        raise typer.Exit(0 if _audit_histories(folders, json, opened if spark or master is not None else None) else 1)
     require(
         follow or (until_idle is None and checkpoint is None),
         "--until-idle and --checkpoint have no effect without --follow",
@@ -122,19 +145,19 @@ def audit_command(
     require(view or open_browser, "--no-open has no effect without --view")
     if follow:
         _require_followable(folders, spark, until_idle)
-        if found := _follow(folders[0], asked, master, until_idle, checkpoint):
-            if json is not None:
-                _write(json, _so_far(found), _names_in(found, folders))
+        if found := _follow(folders[0], asked, opened, until_idle, checkpoint):
+            _write_all(_so_far(found, folders), folders, json, others)
             raise typer.Exit(1)
         if until_idle is None:
             raise typer.Exit(0)
         # It is complete now: check the properties that only the end decides, on the master that was named.
     require(master is None or spark is not False, "--master and --no-spark contradict each other; give one")
-    verdict = _audited(folders, asked, True if master is not None else spark, master)
-    names = _names_in([witness for finding in verdict.findings.values() for witness in finding.witnesses], folders)
-    if json is not None:
-        _write(json, verdict, names)
-    print_verdict(verdict, Console(), names)
+    verdict = _audited(folders, asked, opened if spark or master is not None else None, processes)
+    _write_all(verdict, folders, json, others)
+    if explain:
+        typer.echo(verdict.explain())
+    else:
+        print_verdict(verdict, Console())
     if view:
         _show(folders, verdict, open_browser=open_browser)
     raise typer.Exit(0 if verdict.holds else 1)
@@ -183,17 +206,17 @@ def _require_followable(folders: list[Path], spark: bool | None, until_idle: flo
     )
 
 
-def _audit_histories(paths: list[Path], json: Path | None, spark: bool, master: str | None) -> bool:
+def _audit_histories(paths: list[Path], json: Path | None, opened: "OpenSpark | None") -> bool:
     """Judges each key of each object alone, in this process or on Spark; whether all are linearizable."""
     import msgspec
 
     from ordercast.audit.linearizability import audit_history
     from ordercast.trace.history import read_history
 
-    if spark:
+    if opened is not None:
         with pipeline_extra():
             from ordercast.pipeline.audit.histories import audit_histories
-        with spark_session(master) as session:
+        with opened() as session:
             verdicts = audit_histories(session, paths)
     else:
         verdicts = audit_history([each for path in paths for each in read_history(path)])
@@ -228,13 +251,13 @@ def _show(folders: list[Path], verdict: "Verdict", *, open_browser: bool) -> Non
 
 
 def _follow(
-    folder: Path, service: "Asked | None", master: str | None, until_idle: float | None, checkpoint: Path | None
+    folder: Path, service: "Asked | None", opened: "OpenSpark", until_idle: float | None, checkpoint: Path | None
 ) -> "list[Witness]":
     """Follows a trace until it ends, is interrupted, or a property is violated; returns the violations."""
     with pipeline_extra():
         from ordercast import pipeline
     stop = Event()
-    with spark_session(master) as session:
+    with opened() as session:
         # Not an exception: one within a call to Spark would leave the query running.
         before = {number: signal(number, lambda *_: stop.set()) for number in (SIGINT, SIGTERM)}
         try:
@@ -247,20 +270,20 @@ def _follow(
     if stop.is_set() and not found:
         _note("interrupted; no violation so far. Audit the complete trace too: some properties are decided at its end")
         raise typer.Exit(0)
-    names = _names_in(found, [folder])
+    verdict = _so_far(found, [folder])
     for witness in found[:_SHOWN]:
-        typer.echo(_line(witness, names))
+        typer.echo(_line(witness, verdict))
     return found
 
 
-def _so_far(found: "list[Witness]") -> "Verdict":
+def _so_far(found: "list[Witness]", folders: list[Path]) -> "Verdict":
     """The verdict where following stopped, without the properties that only the end decides."""
     from ordercast.audit.verdict import Finding, Verdict
 
-    verdict = Verdict(runs=len({witness.run for witness in found}))
+    verdict = Verdict(runs=len({witness.run for witness in found}), names=_names_in(found, folders))
     for witness in found:
         finding = verdict.findings.setdefault(witness.violation.breaks, Finding(runs=verdict.runs, at_least=True))
-        finding.violations += 1
+        finding.count(witness.violation)
         finding.witnesses.append(witness)
     verdict.incomplete_records.append(
         "followed up to the first violation only: later events were not audited or counted"
@@ -268,60 +291,73 @@ def _so_far(found: "list[Witness]") -> "Verdict":
     return verdict
 
 
-def _names_in(witnesses: "list[Witness]", folders: list[Path]) -> MemberNames:
-    """The names of the members of each run of the witnesses that names its nodes, as live groups do."""
-    from ordercast.audit.records import member_names, merged_names
+def _names_in(witnesses: "list[Witness]", folders: list[Path]) -> "dict[str, Names]":
+    """What the nodes are called in each run of the witnesses, if they have names."""
+    from ordercast.audit.names import Names, member_names, merged_names, names_of_run
     from ordercast.trace.reader import read_runs
     from ordercast.trace.schema import RUN
 
     wanted = {witness.run for witness in witnesses}
-    if not wanted:
-        return {}
     try:
-        rows = read_runs(folders)
+        rows = read_runs(folders) if wanted else []
     except TraceError:  # a trace that is followed may have no such row yet
         return {}
-    found: dict[str, tuple[str, ...]] = {}
+    found: dict[str, Names] = {}
     for row in rows:
-        if row[RUN] in wanted and (names := member_names(row)):
-            found[row[RUN]] = merged_names(found.get(row[RUN], ()), names)
+        if row[RUN] in wanted and (names := names_of_run(row)):
+            known = found.get(row[RUN], Names(()))
+            found[row[RUN]] = names._replace(nodes=merged_names(known.nodes, member_names(row)))
     return found
 
 
-def _line(witness: "Witness", names: MemberNames) -> str:
-    from ordercast.model.nodes import with_names
-
-    sentence = with_names(witness.violation.sentence, names.get(witness.run, ()))
-    return f"{witness.violation.breaks}, run {witness.run}: {sentence}"
+def _line(witness: "Witness", verdict: "Verdict") -> str:
+    return f"{witness.violation.breaks}, run {witness.run}: {verdict.told(witness)}"
 
 
-def _audited(folders: list[Path], service: "Asked | None", spark: bool | None, master: str | None) -> "Verdict":
-    """Audits by the engine that suits the size, or on Spark if asked to."""
-    from ordercast.pipeline.audit.engine import Engine, audit_opened, choose_engine
+def _audited(
+    folders: list[Path], service: "Asked | None", opened: "OpenSpark | None", processes: int | None
+) -> "Verdict":
+    """Audits on this machine by the engine that suits the size, or on Spark if asked to."""
+    from ordercast.pipeline.audit.engine import audit_opened, choose_engine
     from ordercast.pipeline.audit.plan import open_trace
 
     trace = open_trace(folders)  # input that is not a trace is refused before Spark starts
-    engine = Engine.SPARK if spark else choose_engine(trace.events)
-    if engine is Engine.SPARK and spark is False:
-        engine = Engine.VECTORISED
-    if engine is not Engine.SPARK:
-        return audit_opened(trace, service, engine=engine, note=_note)
-    if not spark:
-        _note(f"{trace.events:,} events are audited on Spark; --no-spark audits them in this process")
-    with spark_session(master) as session, progress_bar("parts") as progress:
+    if opened is None:
+        return audit_opened(trace, service, engine=choose_engine(trace.events), note=_note, processes=processes)
+    with opened() as session, progress_bar("parts") as progress:
         return audit_opened(trace, service, spark=session, note=_note, progress=progress)
 
 
-def _write(path: Path, verdict: "Verdict", names: MemberNames) -> None:
-    """Sentences and nodes stay numbers and E1, E2, …, which scripts rely on; `members` has the names, if there are."""
+def _write_all(
+    verdict: "Verdict", folders: "list[Location]", json: Path | None, others: "Mapping[str, Path | None]"
+) -> None:
+    """Writes the verdict in all forms that were asked for.
+
+    In the JSON sentences and nodes stay numbers and E1, E2, …, which scripts rely on; `members` has the names.
+    """
     import msgspec
 
-    document = msgspec.json.encode({**verdict.as_document(), **({"members": names} if names else {})})
+    from ordercast import __version__
+    from ordercast.audit.ci_results import junit, sarif
+    from ordercast.audit.page import page
+
+    trace = ", ".join(map(str, folders))
+    if json is not None:
+        _write(json, msgspec.json.encode(verdict.as_document()))
+    if (path := others["--report"]) is not None:
+        _write(path, page(verdict, trace).encode())
+    if (path := others["--junit"]) is not None:
+        _write(path, junit(verdict, trace))
+    if (path := others["--sarif"]) is not None:
+        _write(path, sarif(verdict, trace, __version__))
+
+
+def _write(path: Path, content: bytes) -> None:
     try:
         if path.exists() and not path.is_file():  # a pipe, or a terminal
-            path.write_bytes(document)
+            path.write_bytes(content)
         else:
-            write_atomically(path, document)
+            write_atomically(path, content)
     except OSError as error:
         reason = error.strerror or error
         raise TraceError(f"cannot write the verdict {path}: {reason}; choose another path") from error
@@ -331,8 +367,8 @@ def _note(sentence: str) -> None:
     typer.echo(f"ordercast: {sentence}", err=True)
 
 
-def print_verdict(verdict: "Verdict", console: "Console", names: MemberNames) -> None:
-    """Prints the verdict as a table, and the first witnesses; `names`: of the members, by run, if they have any."""
+def print_verdict(verdict: "Verdict", console: "Console") -> None:
+    """Prints the verdict as a table, and the first witnesses."""
     from rich.table import Table
 
     table = Table("property", "verdict", "runs", "violations", box=None, pad_edge=False, padding=(0, 3, 0, 0))
@@ -352,8 +388,8 @@ def print_verdict(verdict: "Verdict", console: "Console", names: MemberNames) ->
         console.print("  at least, none seen: only some partitions of long runs were audited in detail", style="yellow")
     if verdict.excused_runs > _SHOWN:
         console.print(f"  nodes are excused in {verdict.excused_runs:,} runs; of the first:", style="yellow")
-    for sentence in (*verdict.excused[:_SHOWN], *verdict.incomplete_records):
+    for sentence in (*verdict.told_excused()[:_SHOWN], *verdict.incomplete_records):
         console.print(f"  {sentence}", soft_wrap=True, markup=False, style="yellow")
     for finding in verdict.findings.values():
         for witness in finding.witnesses[:_SHOWN]:
-            console.print(f"  {_line(witness, names)}", soft_wrap=True, markup=False)
+            console.print(f"  {_line(witness, verdict)}", soft_wrap=True, markup=False)

@@ -10,10 +10,13 @@ from ordercast.explorer.explore import SearchProgress, SearchReport
 from ordercast.explorer.scenario import Promise, Scenario
 from ordercast.explorer.scenarios import scenario
 from ordercast.model.progress import Progress
-from ordercast.pipeline.audit.engine import Engine, audit, choose_engine
+from ordercast.pipeline.audit.engine import Engine, audit, audit_to_tables, choose_engine
 from ordercast.pipeline.audit.stream.follow import follow
 from ordercast.pipeline.audit.tables import VerdictTables, audit_tables
 from ordercast.pipeline.explore import explore_on_spark
+from ordercast.pipeline.ingest.client_logs import from_client_logs
+from ordercast.pipeline.ingest.tables import LogTables, from_log
+from ordercast.pipeline.ingest.write_trace import write_trace
 from ordercast.pipeline.soak.soak import Limits, Round, Soak, soak
 from ordercast.pipeline.sweep.dataframe_format import register
 from ordercast.pipeline.sweep.grid import read_grid
@@ -28,6 +31,7 @@ __all__ = [
     "Counterexample",
     "Engine",
     "Limits",
+    "LogTables",
     "Profile",
     "Progress",
     "Promise",
@@ -43,9 +47,12 @@ __all__ = [
     "VerdictTables",
     "audit",
     "audit_tables",
+    "audit_to_tables",
     "choose_engine",
     "explore_on_spark",
     "follow",
+    "from_client_logs",
+    "from_log",
     "measure",
     "read_grid",
     "read_profile",
@@ -54,4 +61,5 @@ __all__ = [
     "scenario",
     "soak",
     "sweep",
+    "write_trace",
 ]

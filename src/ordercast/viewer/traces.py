@@ -9,7 +9,8 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from ordercast.audit.records import has_one_clock, member_names
+from ordercast.audit.names import member_names
+from ordercast.audit.records import has_one_clock
 from ordercast.model.errors import TraceError
 from ordercast.model.nodes import name_of
 from ordercast.trace.reader import RunRow, event_file, event_files, read_runs

@@ -11,7 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ordercast.audit.logs import ALL_COLUMNS, COLUMNS
-from ordercast.audit.records import NAMES, UNRECORDED
+from ordercast.audit.names import NAMES
+from ordercast.audit.records import UNRECORDED
 from ordercast.audit.run_rows import require_nothing_sent, runs_by_name
 from ordercast.model.errors import TraceError
 from ordercast.pipeline.audit.memory import BY_KERNEL, require_memory

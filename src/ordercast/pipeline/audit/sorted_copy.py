@@ -1,10 +1,10 @@
-"""A copy of a long run whose events are sorted by time, made by Spark: for files that have them in any order.
+"""A copy of a long run whose events are sorted, made by Spark: for files that have them in any order.
 
 An audit in partitions needs each node's events in the order of its steps, as our own writer leaves them. Tables of
 other programs, and traces that were shuffled, are sorted first: tasks read the row groups, Spark sorts the rows by
-time, node and step in as many partitions as it takes, and tasks write them, through Arrow, wherever the trace may be.
-The copy is in a folder of the trace that readers ignore, or where the setting `spark.ordercast.scratch` says, and is
-removed after the audit.
+time, node and step (or by step and node, where times do not rise with steps) in as many partitions as it takes, and
+tasks write them, through Arrow, wherever the trace may be. The copy is in a folder of the trace that readers ignore, or
+where the setting `spark.ordercast.scratch` says, and is removed after the audit.
 """
 
 from collections.abc import Callable, Iterator
@@ -15,7 +15,7 @@ from uuid import uuid4
 import msgspec
 import pyarrow as pa
 
-from ordercast.pipeline.audit.partitioned.audit import Sort
+from ordercast.pipeline.audit.partitioned.audit import Sort, SortedBy
 from ordercast.pipeline.audit.partitioned.row_groups import RowGroups
 from ordercast.pipeline.audit.plan import AuditTask, EventLocation
 from ordercast.pipeline.jobs import collected, one_task_per_row
@@ -44,12 +44,12 @@ def sorted_copies(spark: "SparkSession", folder: Location) -> Iterator[Sort]:
     asked = spark.conf.get(SCRATCH, "")
     place = (location(asked) if asked else folder) / f"_sorted-{uuid4().hex}"
     try:
-        yield lambda task: _sorted(spark, task, place)
+        yield lambda task, order: _sorted(spark, task, order, place)
     finally:
         remove_folder(place)
 
 
-def _sorted(spark: "SparkSession", task: AuditTask, place: Location) -> AuditTask:
+def _sorted(spark: "SparkSession", task: AuditTask, order: SortedBy, place: Location) -> AuditTask:
     groups = [
         RowGroups(at.path, at.in_path, tuple(at.groups[start:end]), task.row[RUN] if at.shared else None)
         for at in task.locations
@@ -58,7 +58,8 @@ def _sorted(spark: "SparkSession", task: AuditTask, place: Location) -> AuditTas
     tasks = pa.Table.from_pylist([{"task": msgspec.msgpack.encode(one)} for one in groups], schema=_TASK)
     rows = one_task_per_row(spark, tasks).mapInArrow(_reading(task.row[RUN]), spark_schema(EVENTS))
     parts = max(1, task.rows // _ROWS_OF_A_TASK)
-    ordered = rows.repartitionByRange(parts, TIME, NODE, STEP).sortWithinPartitions(TIME, NODE, STEP)
+    columns = [TIME, NODE, STEP] if order is SortedBy.TIME else [STEP, NODE]
+    ordered = rows.repartitionByRange(parts, *columns).sortWithinPartitions(*columns)
     folder = place / f"{uuid4().hex}"
     found = collected(ordered.mapInArrow(_writing(folder), spark_schema(_WRITTEN))).to_pylist()
     places = tuple(

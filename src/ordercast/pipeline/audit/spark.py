@@ -9,10 +9,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 import pyarrow as pa
 
-from ordercast.audit.profiles import Asked
+from ordercast.audit.names import names_of_run
+from ordercast.audit.profiles import Asked, asked_by
 from ordercast.audit.records import incomplete_records
 from ordercast.audit.run_rows import service_of
 from ordercast.audit.verdict import Verdict
@@ -21,29 +21,20 @@ from ordercast.model.progress import Progress
 from ordercast.pipeline.audit.memory import CHECKED_FROM
 from ordercast.pipeline.audit.partitioned.audit import Note, Sort, audit_partitioned, is_long
 from ordercast.pipeline.audit.partitioned.tasks import RunTasks, TaskKind, run_task
-from ordercast.pipeline.audit.plan import (
-    AuditTask,
-    EventReader,
-    Size,
-    TraceFiles,
-    audit_tasks,
-    in_batches,
-    open_trace,
-    read_with_details,
-)
-from ordercast.pipeline.audit.run import audit_run
+from ordercast.pipeline.audit.plan import AuditTask, TaskBatch, TraceFiles, audit_tasks, in_batches, open_trace
+from ordercast.pipeline.audit.short_runs import OF_A_TASK, verdict_rows
 from ordercast.pipeline.audit.sorted_copy import sorted_copies
-from ordercast.pipeline.audit.verdict_table import VERDICTS, row_of_error, rows_of, verdict_of
+from ordercast.pipeline.audit.tables import VerdictTables, tables_of
+from ordercast.pipeline.audit.verdict_table import VERDICTS, rows_of, verdict_of
 from ordercast.pipeline.jobs import collected, one_task_per_row, tasks_at_once
 from ordercast.pipeline.progress import watched_tasks
 from ordercast.pipeline.schema import spark_schema
 from ordercast.trace.schema import RUN
-from ordercast.trace.storage import Location
+from ordercast.trace.storage import Location, location
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
-_OF_A_TASK = Size(rows=500_000, bytes=200_000_000, files=64)
 _LONG_RUNS_AT_ONCE = 4  # while the driver plans one of them, tasks of others run
 _NOT_FOUND = "No such file or directory"
 _BATCHES = pa.schema([pa.field("numbers", pa.list_(pa.int64())), pa.field("tasks", pa.list_(pa.string()))])
@@ -85,18 +76,54 @@ def _audited(
     rows: list[dict[str, Any]] = []
     for number, verdict in _of_long_runs(spark, tasks, service, note or (lambda _: None), progress, sort):
         rows += rows_of(number, tasks.pop(number).row[RUN], verdict)
-    sharing = min(tasks_at_once(spark), sum(task.rows >= CHECKED_FROM for task in tasks.values()))
-    batches = in_batches(tasks, _OF_A_TASK)
+    sharing = _sharing(spark, tasks)
+    batches = in_batches(tasks, OF_A_TASK)
     if batches:
-        table = pa.Table.from_pylist(
-            [{"numbers": batch.numbers, "tasks": batch.tasks} for batch in batches], schema=_BATCHES
-        )
         with watched_tasks(spark, len(batches), progress):
-            work = one_task_per_row(spark, table).mapInArrow(
-                _auditing(service, max(1, sharing)), spark_schema(VERDICTS)
-            )
-            rows += collected(work).to_pylist()
-    return replace(verdict_of(rows), incomplete_records=incomplete)
+            rows += collected(_judged(spark, batches, service, sharing)).to_pylist()
+    found = verdict_of(rows, {number: task.row for number, task in enumerate(planned)})
+    return replace(found, incomplete_records=incomplete)
+
+
+def verdicts_on_spark(
+    spark: "SparkSession",
+    folders: "Sequence[Location | str]",
+    service: Asked | str | None = None,
+    *,
+    note: Note | None = None,
+) -> VerdictTables:
+    """The verdicts on all runs of some folders as DataFrames: nothing comes to the driver but what is asked.
+
+    Runs that fit into a task are judged when the tables are read, and each time that they are; long ones are judged at
+    once. A run that cannot be audited has a row whose `error` says why. Sentences have the names of nodes.
+    """
+    asked = asked_by(service) if isinstance(service, str) else service
+    trace = open_trace([location(folder) for folder in folders]).absolute()
+    tasks = dict(enumerate(audit_tasks(trace)))
+    rows: list[dict[str, Any]] = []
+    with sorted_copies(spark, trace.folders[0]) as sort:
+        for number, verdict in _of_long_runs(spark, tasks, asked, note or (lambda _: None), None, sort):
+            row = tasks.pop(number).row
+            rows += rows_of(number, row[RUN], verdict, names_of_run(row))
+    found = spark.createDataFrame(pa.Table.from_pylist(rows, schema=VERDICTS), spark_schema(VERDICTS))
+    if tasks:
+        batches = in_batches(tasks, OF_A_TASK)
+        found = found.unionByName(_judged(spark, batches, asked, _sharing(spark, tasks), named=True))
+    return tables_of(found)
+
+
+def _sharing(spark: "SparkSession", tasks: Mapping[int, AuditTask]) -> int:
+    """How many tasks that need much memory may run on one machine at the same time."""
+    return max(1, min(tasks_at_once(spark), sum(task.rows >= CHECKED_FROM for task in tasks.values())))
+
+
+def _judged(
+    spark: "SparkSession", batches: Sequence[TaskBatch], service: Asked | None, sharing: int, *, named: bool = False
+) -> "DataFrame":
+    """The rows of the verdicts on runs, each of which fits into a task."""
+    rows = [{"numbers": batch.numbers, "tasks": batch.tasks} for batch in batches]
+    table = one_task_per_row(spark, pa.Table.from_pylist(rows, schema=_BATCHES))
+    return table.mapInArrow(_auditing(service, sharing, named=named), spark_schema(VERDICTS))
 
 
 def _of_long_runs(
@@ -152,25 +179,13 @@ def _running(kind: TaskKind) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa
     return work
 
 
-def _auditing(service: Asked | None, sharing: int) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def _auditing(
+    service: Asked | None, sharing: int, *, named: bool
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for row in batch.to_pylist():
-                reader = EventReader(sharing=sharing)
-                for number, text in zip(row["numbers"], row["tasks"], strict=True):
-                    rows = _verdict_rows(number, msgspec.json.decode(text, type=AuditTask), reader, service)
+                for rows in verdict_rows(row["numbers"], row["tasks"], service, sharing, named=named):
                     yield pa.RecordBatch.from_pylist(rows, schema=VERDICTS)
 
     return work
-
-
-def _verdict_rows(number: int, task: AuditTask, reader: EventReader, service: Asked | None) -> list[dict[str, object]]:
-    run = task.row[RUN]
-    try:
-        events = reader.read(task)
-        verdict = audit_run(
-            task.row, events, service, with_details=lambda: read_with_details(task), sharing=reader.sharing
-        )
-        return list(rows_of(number, run, verdict))
-    except TraceError as error:
-        return [row_of_error(number, run, error)]

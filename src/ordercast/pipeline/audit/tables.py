@@ -6,21 +6,29 @@ from typing import TYPE_CHECKING, NamedTuple
 import pyarrow as pa
 
 from ordercast.audit.logs import ALL_COLUMNS, COLUMNS, KINDS
+from ordercast.audit.names import names_of_run
 from ordercast.audit.profiles import Asked, Profile, asked_by
 from ordercast.audit.run_rows import require_nothing_sent, runs_by_name
-from ordercast.audit.verdict import Verdict
+from ordercast.audit.verdict import MOST_WITNESSES, Finding, Verdict, Witness
+from ordercast.audit.violations import Violation
 from ordercast.model.errors import TraceError
 from ordercast.model.services import Service
 from ordercast.pipeline.audit.verdict_table import (
+    DELIVERIES,
+    EXCUSED,
     NUMBER,
     PROPERTY,
+    SENTENCE,
     VERDICTS,
     WITNESSES,
     row_of_error,
     row_of_failure,
     rows_of,
 )
+from ordercast.pipeline.audit.verdict_table import ERROR as FAILED
+from ordercast.pipeline.jobs import collected
 from ordercast.pipeline.schema import spark_schema
+from ordercast.trace.reader import RunRow
 from ordercast.trace.schema import (
     ABORTED,
     COMPLETE,
@@ -63,6 +71,13 @@ class VerdictTables(NamedTuple):
     witnesses: "DataFrame"
     """run, property, sentence, messages, nodes, places: the first few violations of each."""
 
+    def explain(self) -> str:
+        """Both as text for people, as `Verdict.explain` has it.
+
+        Computes the tables: cache `verdicts` before, if more is asked of it.
+        """
+        return _as_verdict(self).explain()
+
 
 def audit_tables(
     events: "DataFrame", runs: "DataFrame", service: Service | Profile | str | None = None
@@ -86,8 +101,50 @@ def audit_tables(
     known = [sql.col(name) if name in runs.columns else sql.lit(None).alias(name) for name in _RUN_COLUMNS]
     together = wanted.groupBy(RUN).cogroup(runs.select(*known).groupBy(RUN))
     found = together.applyInArrow(_auditing(service), spark_schema(VERDICTS))
+    return tables_of(found)
+
+
+def tables_of(found: "DataFrame") -> VerdictTables:
+    """The two tables, of the rows of verdicts."""
+    from pyspark.sql import functions as sql  # noqa: PLC0415
+
     witnesses = found.select(RUN, PROPERTY, sql.explode(WITNESSES).alias("witness"))
     return VerdictTables(found.drop(NUMBER, WITNESSES), witnesses.select(RUN, PROPERTY, "witness.*"))
+
+
+def _as_verdict(tables: VerdictTables) -> Verdict:
+    """One verdict over all runs: only sums, and the first few witnesses of each property, come to the driver."""
+    from pyspark.sql import Window  # noqa: PLC0415
+    from pyspark.sql import functions as sql  # noqa: PLC0415
+
+    verdict = Verdict()
+    each = tables.verdicts
+    runs = each.groupBy(RUN).agg(
+        sql.max(DELIVERIES).alias(DELIVERIES), sql.max(EXCUSED).alias(EXCUSED), sql.max(FAILED).alias(FAILED)
+    )
+    [total] = collected(runs.agg(sql.count("*").alias("runs"), sql.sum(DELIVERIES).alias(DELIVERIES))).to_pylist()
+    verdict.runs, verdict.deliveries = total["runs"], total[DELIVERIES] or 0
+    excused = runs.where(sql.col(EXCUSED).isNotNull())
+    for row in collected(excused.orderBy(RUN).limit(MOST_WITNESSES)).to_pylist():
+        verdict.excuse(row[RUN], row[EXCUSED])
+    verdict.excused_runs = excused.count() if verdict.excused else 0
+    failed = runs.where(sql.col(FAILED).isNotNull()).orderBy(RUN).limit(MOST_WITNESSES)
+    verdict.incomplete_records += [f"run {row[RUN]}: {row[FAILED]}" for row in collected(failed).to_pylist()]
+    judged = each.where(sql.col(PROPERTY).isNotNull()).groupBy(PROPERTY, "recorded")
+    sums = judged.agg(
+        sql.count("*").alias("runs"), sql.sum("violations").alias("violations"), sql.max("at_least").alias("at_least")
+    )
+    for row in collected(sums.orderBy(PROPERTY)).to_pylist():
+        if row["recorded"]:
+            verdict.findings[row[PROPERTY]] = Finding(row["runs"], row["violations"], at_least=row["at_least"])
+        else:
+            verdict.not_recorded[row[PROPERTY]] = row["runs"]
+    place = sql.row_number().over(Window.partitionBy(PROPERTY).orderBy(RUN))
+    shown = tables.witnesses.withColumn("place", place).where(sql.col("place") <= MOST_WITNESSES)
+    for row in collected(shown.select(RUN, PROPERTY, SENTENCE)).to_pylist():
+        violation = Violation(row[PROPERTY], row[SENTENCE])
+        verdict.findings[row[PROPERTY]].witnesses.append(Witness(row[RUN], violation))
+    return verdict
 
 
 def _service(asked: Asked | str | None) -> Asked | None:
@@ -131,7 +188,8 @@ def _auditing(service: Asked | None) -> Callable[[pa.Table, pa.Table], pa.Table]
             if failures and not events.num_rows:
                 found = [row_of_failure(0, name, failures[0])]
             else:
-                found = list(rows_of(0, name, _verdict(name, events, runs, service)))
+                row, verdict = _verdict(name, events, runs, service)
+                found = list(rows_of(0, name, verdict, names_of_run(row)))
         except TraceError as error:
             found = [row_of_error(0, name, error)]
         return pa.Table.from_pylist(found, schema=VERDICTS)
@@ -139,7 +197,7 @@ def _auditing(service: Asked | None) -> Callable[[pa.Table, pa.Table], pa.Table]
     return work
 
 
-def _verdict(name: str, events: pa.Table, runs: pa.Table, service: Asked | None) -> Verdict:
+def _verdict(name: str, events: pa.Table, runs: pa.Table, service: Asked | None) -> tuple[RunRow, Verdict]:
     from ordercast.pipeline.audit.run import audit_run  # noqa: PLC0415 - the kernel, only where the task runs
 
     _require_values(events)
@@ -151,4 +209,4 @@ def _verdict(name: str, events: pa.Table, runs: pa.Table, service: Asked | None)
         raise TraceError(f"run {name} has events but no row in runs: pass the whole trace")
     if not events.num_rows:
         require_nothing_sent(rows[name])
-    return audit_run(rows[name], events.combine_chunks().to_batches(), service)
+    return rows[name], audit_run(rows[name], events.combine_chunks().to_batches(), service)

@@ -1,17 +1,21 @@
 """Verdicts as tables: one row for each run and property; and back to one verdict over all runs."""
 
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 import pyarrow as pa
 
-from ordercast.audit.verdict import MOST_WITNESSES, Finding, Verdict, Witness
+from ordercast.audit.names import Names
+from ordercast.audit.verdict import Finding, Verdict, Witness
 from ordercast.audit.violations import Violation
 from ordercast.model.errors import TraceError
+from ordercast.trace.reader import RunRow
 
 NUMBER, RUN, PROPERTY, RECORDED, HOLDS = "number", "run", "property", "recorded", "holds"
 VIOLATIONS, AT_LEAST, DELIVERIES = "violations", "at_least", "deliveries"
-WITNESSES, EXCUSED, ERROR = "witnesses", "excused", "error"
+WITNESSES, EXCUSED, ERROR, BY_NODE = "witnesses", "excused", "error", "by_node"
 SENTENCE, MESSAGES, NODES, PLACES = "sentence", "messages", "nodes", "places"
 
 _MESSAGE = pa.struct([pa.field("source", pa.int32()), pa.field("seq", pa.int64())])
@@ -23,6 +27,7 @@ _WITNESS = pa.struct(
         pa.field(PLACES, pa.list_(pa.int64())),
     ]
 )
+_OF_NODE = pa.struct([pa.field("node", pa.string()), pa.field(VIOLATIONS, pa.int64())])
 VERDICTS = pa.schema(
     [
         pa.field(NUMBER, pa.int64()),  # position of the run in the verdict
@@ -34,23 +39,29 @@ VERDICTS = pa.schema(
         pa.field(AT_LEAST, pa.bool_()),  # true: counted in some partitions of a long run only
         pa.field(DELIVERIES, pa.int64()),
         pa.field(WITNESSES, pa.list_(_WITNESS)),  # the first few
+        pa.field(BY_NODE, pa.list_(_OF_NODE)),  # the violations about each node
         pa.field(EXCUSED, pa.string()),  # who need not have everything, and why; null if nobody
         pa.field(ERROR, pa.string()),  # why the run cannot be audited
     ]
 )
 
 
-def rows_of(number: int, run: str, verdict: Verdict) -> Iterator[dict[str, Any]]:
-    """The rows of one run's verdict."""
-    excused = verdict.excused[0].removeprefix(f"run {run}: ") if verdict.excused else None
+def rows_of(number: int, run: str, verdict: Verdict, names: Names | None = None) -> Iterator[dict[str, Any]]:
+    """The rows of one run's verdict; `names`: for its sentences."""
+
+    def told(sentence: str) -> str:
+        return names.put_into(sentence) if names else sentence
+
+    excused = told(verdict.excused[0].removeprefix(f"run {run}: ")) if verdict.excused else None
     common = {NUMBER: number, RUN: run, DELIVERIES: verdict.deliveries, EXCUSED: excused, ERROR: None}
     for name, finding in verdict.findings.items():
-        witnesses = [_as_row(witness.violation) for witness in finding.witnesses]
+        witnesses = [_as_row(witness.violation, told) for witness in finding.witnesses]
         result = {
             HOLDS: finding.holds,
             VIOLATIONS: finding.violations,
             AT_LEAST: finding.at_least,
             WITNESSES: witnesses,
+            BY_NODE: [{"node": told(node), VIOLATIONS: count} for node, count in finding.by_node.items()],
         }
         yield {**common, PROPERTY: name, RECORDED: True, **result}
     for name in verdict.not_recorded:
@@ -67,40 +78,50 @@ def row_of_failure(number: int, run: str, error: str) -> dict[str, Any]:
     return {NUMBER: number, RUN: run, WITNESSES: [], ERROR: f"the run failed: {error}"}
 
 
-def _as_row(violation: Violation) -> dict[str, Any]:
+def _as_row(violation: Violation, told: Callable[[str], str]) -> dict[str, Any]:
     messages = [{"source": source, "seq": seq} for source, seq in violation.messages]
     return {
-        SENTENCE: violation.sentence,
+        SENTENCE: told(violation.sentence),
         MESSAGES: messages,
         NODES: list(violation.nodes),
         PLACES: list(violation.places),
     }
 
 
-def verdict_of(rows: Iterable[dict[str, Any]]) -> Verdict:
-    """The verdict over all runs, from their rows in any order.
+def verdict_of(found: Iterable[dict[str, Any]], runs: Mapping[int, RunRow]) -> Verdict:
+    """The verdict over all runs, from its rows in any order, and the rows of `runs` by their numbers.
 
     Raises `TraceError` if a run cannot be audited: for the first one, as the reference audit would.
     """
     verdict = Verdict()
-    known: set[int] = set()
-    for row in sorted(rows, key=lambda row: int(row[NUMBER])):  # a stable sort: properties stay in their order
+    for number, rows in groupby(sorted(found, key=_number), key=_number):  # stable: properties stay in their order
+        verdict.add_run(runs[number], _verdict_of_run(list(rows)))
+    return verdict
+
+
+def _number(row: dict[str, Any]) -> int:
+    return int(row[NUMBER])
+
+
+def _verdict_of_run(rows: Sequence[dict[str, Any]]) -> Verdict:
+    for row in rows:
         if row[ERROR] is not None:
             raise TraceError(row[ERROR])
-        if row[NUMBER] not in known:
-            known.add(row[NUMBER])
-            verdict.runs += 1
-            verdict.deliveries += row[DELIVERIES]
-            verdict.excuse(row[RUN], row[EXCUSED] or "")
+    run = rows[0][RUN]
+    verdict = Verdict(runs=1, deliveries=rows[0][DELIVERIES])
+    verdict.excuse(run, rows[0][EXCUSED] or "")
+    for row in rows:
+        name = row[PROPERTY]
         if not row[RECORDED]:
-            verdict.not_recorded[row[PROPERTY]] += 1
+            verdict.not_recorded[name] += 1
             continue
-        finding = verdict.findings.setdefault(row[PROPERTY], Finding())
-        finding.runs += 1
-        finding.violations += row[VIOLATIONS]
-        finding.at_least |= row[AT_LEAST]
-        room = MOST_WITNESSES - len(finding.witnesses)
-        finding.witnesses += [Witness(row[RUN], _violation(row[PROPERTY], result)) for result in row[WITNESSES][:room]]
+        verdict.findings[name] = Finding(
+            runs=1,
+            violations=row[VIOLATIONS],
+            witnesses=[Witness(run, _violation(name, witness)) for witness in row[WITNESSES]],
+            at_least=row[AT_LEAST],
+            by_node=Counter({each["node"]: each[VIOLATIONS] for each in row[BY_NODE] or ()}),
+        )
     return verdict
 
 

@@ -59,6 +59,14 @@ def _in_order(run: RunColumns, logs: EventArrays, profile: Profile) -> bool:
     )
 
 
+def only_first_deliveries(run: RunColumns) -> RunColumns:
+    """The run without what nodes were handed again. All delivered messages that were not sent are left out, too."""
+    logs = run.events[EventKind.DELIVER]
+    sent = logs.message != UNKNOWN
+    known = EventArrays(logs.node[sent], logs.step[sent], logs.time[sent], logs.message[sent])
+    return replace(run, events={**run.events, EventKind.DELIVER: _first_deliveries(run, known)})
+
+
 def _first_deliveries(run: RunColumns, logs: EventArrays) -> EventArrays:
     """The deliveries without those of a message that the node had delivered before."""
     cell = logs.node.astype(np.int64) * run.sends.seq.size + logs.message

@@ -23,14 +23,14 @@ Runs that cannot be audited in partitions fall back to a single-task audit: see 
 """
 
 from collections.abc import Callable
+from enum import Enum
 
 import msgspec
 
-from ordercast.audit.completeness import complete
-from ordercast.audit.order import no_cycle
+from ordercast.audit.completeness import PARTS, complete
+from ordercast.audit.order import no_cycle, same_order
 from ordercast.audit.profiles import Asked, as_profiled
-from ordercast.audit.records import UNRECORDED, has_one_clock
-from ordercast.audit.services import PROMISES
+from ordercast.audit.records import UNRECORDED
 from ordercast.audit.verdict import Verdict
 from ordercast.audit.violations import Message
 from ordercast.model.services import Service
@@ -49,10 +49,20 @@ PARTITIONED_ABOVE_FILES = 256
 """Runs in more files, too: to open them takes longer than to read them."""
 ROWS_OF_A_PARTITION = 600_000
 """About how many events a partition has."""
+_OF_MESSAGES = {complete.__name__, *(part.__name__ for part in PARTS)}
 _MOST_SEARCHED = 6  # groups of partitions that do not pass
 
-Sort = Callable[[AuditTask], AuditTask]
-"""Copies the events of a run, in the order of time: the run with the files that hold the copy."""
+
+class SortedBy(Enum):
+    """In which order the events of a run are copied."""
+
+    TIME = "time"
+    STEP = "steps"
+    """Whatever times are: of clocks that differ, or not those of the events."""
+
+
+Sort = Callable[[AuditTask, SortedBy], AuditTask]
+"""Copies the events of a run, in this order: the run with the files that hold the copy."""
 Note = Callable[[str], None]
 """Called with a sentence where a run is audited in an unusual way."""
 
@@ -70,7 +80,7 @@ def audit_partitioned(
     By a profile it is found in partitions only if the run has all that the service promises which implies the profile.
     `sort`: makes a copy with the events in the order of time, if they are not.
     """
-    if isinstance(service, Service):
+    if isinstance(service, Service) or service.judged_in_parts:
         return _by_service(task, service, run_tasks, note, sort)
     stronger = service.implied_by
     if stronger is not None:
@@ -85,16 +95,10 @@ def audit_partitioned(
 
 
 def _by_service(
-    task: AuditTask, service: Service, run_tasks: RunTasks, note: Note, sort: Sort | None = None
+    task: AuditTask, service: Asked, run_tasks: RunTasks, note: Note, sort: Sort | None = None
 ) -> Verdict | None:
     try:
-        try:
-            run = LongRun.indexed(task, service, run_tasks)
-        except UnsortedError:
-            if sort is None:
-                raise
-            note(f"run {task.row[RUN]}: its events are not in the order of time, and are sorted first")
-            run = LongRun.indexed(sort(task), service, run_tasks)
+        run = _indexed(task, service, run_tasks, note, sort)
         _require_partitionable(run)
         return _with_views(run, _audited(run, note))
     except NotPartitionableError as reason:
@@ -102,10 +106,28 @@ def _by_service(
         return None
 
 
+def _indexed(task: AuditTask, service: Asked, run_tasks: RunTasks, note: Note, sort: Sort | None) -> LongRun:
+    """The index of a run, whose events are sorted first if they have to be."""
+    for order in SortedBy if sort is not None else ():
+        try:
+            return LongRun.indexed(task, service, run_tasks)
+        except UnsortedError:
+            assert sort is not None
+            note(f"run {task.row[RUN]}: its events are not in the order of {order.value}, and are sorted first")
+            task = sort(task, order)
+    return LongRun.indexed(task, service, run_tasks)
+
+
 def _require_partitionable(run: LongRun) -> None:
     """Raises for runs whose partitions do not determine the verdict on the whole."""
-    if run.row.get(UNRECORDED) or not has_one_clock(run.row):
-        raise NotPartitionableError("some of its members left no complete record, or their clocks differ")
+    if run.row.get(UNRECORDED):
+        raise NotPartitionableError("some of its members left no complete record")
+    if run.levels and not run.one_clock:
+        raise NotPartitionableError("it recorded levels, and the clocks of its members differ")
+    if not isinstance(run.asked, Service) and (run.membership or run.levels):
+        raise NotPartitionableError(
+            f"by the profile {run.asked.name} nodes that stop, and levels, are judged as a whole"
+        )
     if run.row[ABORTED] and not run.stopped:
         raise NotPartitionableError("the group was aborted, and the trace does not say by whom")
     if not run.views_agree():
@@ -128,8 +150,8 @@ def _with_views(run: LongRun, verdict: Verdict) -> Verdict:
 
 
 def _audited(run: LongRun, note: Note) -> Verdict:
-    by_position = run.service is Service.PRIORITY_TOTAL
-    closed = no_cycle in PROMISES[run.service] and not by_position
+    by_position = run.asked is Service.PRIORITY_TOTAL
+    closed = bool({same_order, no_cycle} & run.promises) and not by_position
     points = cut_points(run.index, max(1, run.rows // ROWS_OF_A_PARTITION), run.close_cuts if closed else None)
     partitions = PartitionResults(run, points, closed=closed)
     while (overlap := partitions.audit()) is not None and partitions.all_passed():
@@ -155,7 +177,7 @@ def _audited(run: LongRun, note: Note) -> Verdict:
         _note_searched(run, note, _MOST_SEARCHED, len(suspects), "partitions that do not pass")
         return run.verdict(searched, lambda _: False)
     # What is missing or surplus shows in its own partition; orders only if partitions come one after the other.
-    return run.verdict(searched, lambda name: not (overlap_found or by_position) or name == complete.__name__)
+    return run.verdict(searched, lambda name: not (overlap_found or by_position) or name in _OF_MESSAGES)
 
 
 def _note_searched(run: LongRun, note: Note, searched: int, of: int, what: str) -> None:

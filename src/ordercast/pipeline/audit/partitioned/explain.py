@@ -9,28 +9,32 @@ departs from the others'. These are not checked here.
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import islice
+from typing import Any
 
 import msgspec
 import numpy as np
 import pyarrow as pa
 
-from ordercast.audit.completeness import complete, delivered_twice
-from ordercast.audit.logs import COLUMNS, logs_of
+from ordercast.audit.completeness import complete, delivered_once, delivered_twice
+from ordercast.audit.logs import COLUMNS, RunLogs, logs_of
 from ordercast.audit.order import no_cycle, same_order
 from ordercast.audit.priorities import same_runs
+from ordercast.audit.profiles import Asked, asked_in, is_selective, promised_by
+from ordercast.audit.reference import without_times
 from ordercast.audit.services import LEVEL_SOUNDNESS, ORDERS, PROMISES, Property
 from ordercast.audit.urgency import priority_order_kept
-from ordercast.audit.verdict import MOST_WITNESSES
+from ordercast.audit.verdict import MOST_WITNESSES, Finding
 from ordercast.audit.views import delivered_uniformly
 from ordercast.audit.violations import Violation
-from ordercast.model.services import SELECTIVE, Service
+from ordercast.model.services import Service
 from ordercast.pipeline.audit.kernel.columns import CODES, FIRST_MEMBERSHIP, kinds_of
 from ordercast.pipeline.audit.partitioned.partition_audit import Partition
 from ordercast.pipeline.audit.partitioned.row_group_summary import MembershipEvent
 from ordercast.pipeline.audit.partitioned.row_groups import RowGroups, numbers_with_null
 from ordercast.pipeline.audit.run import as_lists
 from ordercast.trace.schema import EVENT, NODE, SEQ, SOURCE, STEP, EventKind
+
+_TWICE = {complete.__name__, delivered_once.__name__}
 
 
 class ExplainTask(msgspec.Struct, frozen=True):
@@ -47,6 +51,8 @@ class ExplainTask(msgspec.Struct, frozen=True):
     """One row group each."""
     before: tuple[tuple[int, ...], ...]
     """By row group and node: how many deliveries come before those in it."""
+    profile: dict[str, Any] | None = None
+    one_clock: bool = True
 
 
 class PropertyViolations(msgspec.Struct, frozen=True):
@@ -55,6 +61,7 @@ class PropertyViolations(msgspec.Struct, frozen=True):
     breaks: str
     violations: int
     witnesses: tuple[Violation, ...]
+    by_node: dict[str, int] = {}
 
 
 def explain(task: ExplainTask) -> list[PropertyViolations]:
@@ -65,22 +72,33 @@ def explain(task: ExplainTask) -> list[PropertyViolations]:
         batches.append(_inside(task, file.read(COLUMNS), before, positions))
     membership = [event.as_row() for event in task.membership]
     about_nodes = {column: [row.get(column) for row in membership] for column in COLUMNS}
-    logs = logs_of(task.run, task.nodes, [about_nodes, *map(as_lists, batches)])
-    service = Service(task.service)
-    if service not in SELECTIVE:
+    parts = [about_nodes, *map(as_lists, batches)]
+    logs = logs_of(task.run, task.nodes, parts if task.one_clock else map(without_times, parts))
+    service = asked_in(task.service, task.profile)
+    if not is_selective(service):
         logs = logs.addressed_to_everybody()
     in_whole_log = [[position for _, position in sorted(rows)] for rows in positions]
-    found: list[PropertyViolations] = []
-    for promise in checkable_in_partitions(service, stops=bool(logs.stopped)):
-        if promise not in LEVEL_SOUNDNESS or task.levels:
-            violations = promise(logs)
-            kept = tuple(_positioned(violation, in_whole_log) for violation in islice(violations, MOST_WITNESSES))
-            found.append(PropertyViolations(promise.__name__, len(kept) + sum(1 for _ in violations), kept))
-    return found
+    return [
+        _counted(promise, logs, in_whole_log)
+        for promise in checkable_in_partitions(service, stops=bool(logs.stopped))
+        if promise not in LEVEL_SOUNDNESS or task.levels
+    ]
 
 
-def checkable_in_partitions(service: Service, *, stops: bool) -> list[Property]:
+def _counted(promise: Property, logs: RunLogs, in_whole_log: Sequence[Sequence[int]]) -> PropertyViolations:
+    all_found = Finding()
+    kept: list[Violation] = []
+    for violation in promise(logs):
+        if len(kept) < MOST_WITNESSES:
+            kept.append(_positioned(violation, in_whole_log))
+        all_found.count(violation)
+    return PropertyViolations(promise.__name__, all_found.violations, tuple(kept), dict(all_found.by_node))
+
+
+def checkable_in_partitions(service: Asked, *, stops: bool) -> list[Property]:
     """The properties that some messages of a run can violate by themselves; `stops`: whether nodes stop in it."""
+    if not isinstance(service, Service):
+        return [*promised_by(service, uniform=False)]
     of_whole_logs: tuple[Property, ...] = (same_runs, priority_order_kept, delivered_uniformly)
     if stops and service is Service.SEQUENCED:
         of_whole_logs += ORDERS
@@ -118,7 +136,7 @@ def _positioned(violation: Violation, in_whole_log: Sequence[Sequence[int]]) -> 
     else:
         nodes = violation.nodes[:1] * len(violation.places)
     places = tuple(in_whole_log[node][place] for node, place in zip(nodes, violation.places, strict=True))
-    if violation.breaks == complete.__name__ and len(places) == 2:  # the sentence has the positions too
+    if violation.breaks in _TWICE and len(places) == 2:  # the sentence has the positions too
         whole = delivered_twice(violation.nodes[0], violation.messages[0], (places[0], places[1]))
-        return replace(whole, breaks=complete.__name__)
+        return replace(whole, breaks=violation.breaks)
     return replace(violation, places=places)

@@ -5,10 +5,11 @@ from collections.abc import Callable, Iterator, Sequence
 import msgspec
 import numpy as np
 
-from ordercast.audit.completeness import complete
+from ordercast.audit.profiles import Asked, completeness_of, promised_by, service_and_profile
+from ordercast.audit.records import has_one_clock
 from ordercast.audit.reference import add_missing_by_counters
 from ordercast.audit.run_rows import delivers_stable, is_uniform
-from ordercast.audit.services import LEVEL_SOUNDNESS, PROMISES, Property, promised
+from ordercast.audit.services import LEVEL_SOUNDNESS, Property
 from ordercast.audit.shrinking_views import disagreements, minorities
 from ordercast.audit.urgency import priority_order_kept
 from ordercast.audit.verdict import MOST_WITNESSES, Finding, Verdict, Witness
@@ -52,21 +53,24 @@ class LongRun:
     def __init__(
         self,
         task: AuditTask,
-        service: Service,
+        asked: Asked,
         run_tasks: RunTasks,
         found: Sequence[RowGroupSummary],
         files: Sequence[RowGroups],
     ) -> None:
         self.row = task.row
         self.nodes: int = task.row[NODES]
-        self.service = service
-        self.uniform = service is Service.SEQUENCED and is_uniform(task.row)
+        self.asked = asked
+        self.service = asked if isinstance(asked, Service) else asked.service
+        self.promises = frozenset(promised_by(asked, uniform=False))
+        self.one_clock = has_one_clock(task.row)
+        self.uniform = asked is Service.SEQUENCED and is_uniform(task.row)
         self.run_tasks = run_tasks
         self.files = files
         self.levels = any(one.levels for one in found)
         self.receipts = any(one.receipts for one in found)
         self.transmissions = any(one.transmissions for one in found)
-        if delivers_stable(task.row):
+        if self.levels and delivers_stable(task.row):
             raise NotPartitionableError("it delivers what is stable, which is audited as a whole")
         if any(one.logs for one in found):
             raise NotPartitionableError("its nodes have durable logs, which are audited as a whole")
@@ -90,7 +94,7 @@ class LongRun:
         self.delivered_below = np.cumsum(counts, axis=0)
 
     @classmethod
-    def indexed(cls, task: AuditTask, service: Service, run_tasks: RunTasks) -> "LongRun":
+    def indexed(cls, task: AuditTask, asked: Asked, run_tasks: RunTasks) -> "LongRun":
         """Builds the index of a run's row groups."""
         nodes = task.row[NODES]
         files = [
@@ -103,12 +107,16 @@ class LongRun:
         found: list[RowGroupSummary] = []
         for answer in run_tasks(TaskKind.INDEX, [msgspec.msgpack.encode(one) for one in tasks]):
             found += msgspec.msgpack.decode(answer, type=list[RowGroupSummary])
-        found.sort(key=lambda one: (one.begins, one.number))
         if any(one.unknown_nodes for one in found):
             raise NotPartitionableError("it names nodes that are not in the group")
-        if not all(one.in_order for one in found) or not _in_order([one.steps for one in found]):
+        if not all(one.in_order for one in found):
             raise UnsortedError("the events of a node are not in the order of its steps in the files")
-        return cls(task, service, run_tasks, found, [files[one.number] for one in found])
+        found.sort(key=lambda one: (one.begins, one.number))
+        if not _in_order([one.steps for one in found]):  # times may be those of other clocks
+            found.sort(key=lambda one: one.number)
+            if not _in_order([one.steps for one in found]):
+                raise UnsortedError("the events of a node are not in the order of its steps in the files")
+        return cls(task, asked, run_tasks, found, [files[one.number] for one in found])
 
     def close_cuts(self, cuts: Sequence[tuple[Numbers, Sequence[int]]]) -> list[Numbers]:
         """Closes cut points, each as far as some row groups tell."""
@@ -121,11 +129,14 @@ class LongRun:
 
     def partition_task(self, number: int, partition: Partition, groups: Sequence[int], *, closed: bool) -> bytes:
         """The task that audits a partition, whose events are in these row groups."""
+        service, profile = service_and_profile(self.asked)
         return msgspec.msgpack.encode(
             PartitionTask(
                 number=number,
                 nodes=self.nodes,
-                service=self.service.value,
+                service=service,
+                profile=profile,
+                one_clock=self.one_clock,
                 levels=self.levels,
                 receipts=self.receipts,
                 uniform=self.uniform,
@@ -150,14 +161,17 @@ class LongRun:
                 for group in self.index.groups_of(np.array(partition.start), np.array(partition.below))
             }
         )
+        service, profile = service_and_profile(self.asked)
         task = ExplainTask(
             self.row[RUN],
             self.nodes,
-            self.service.value,
+            service,
             self.levels,
             self.membership,
             tuple(partitions),
             *self._groups(groups),
+            profile,
+            self.one_clock,
         )
         (answer,) = self.run_tasks(TaskKind.EXPLAIN, [msgspec.msgpack.encode(task)])
         return msgspec.msgpack.decode(answer, type=list[PropertyViolations])
@@ -171,9 +185,9 @@ class LongRun:
         """The verdict, given what was found; `exact`: True for properties of which all violations were found."""
         verdict = Verdict(runs=1, deliveries=self.deliveries)
         verdict.excuse(self.row[RUN], self.excused)
-        checked = {promise.__name__ for promise in checkable_in_partitions(self.service, stops=bool(self.stopped))}
-        for promise in promised(
-            self.service, uniform=self.uniform, views=self.views_numbered, shrinking=bool(self.views)
+        checked = {promise.__name__ for promise in checkable_in_partitions(self.asked, stops=bool(self.stopped))}
+        for promise in promised_by(
+            self.asked, uniform=self.uniform, views=self.views_numbered, shrinking=bool(self.views)
         ):
             name = promise.__name__
             if not self._is_recorded(promise):
@@ -183,10 +197,12 @@ class LongRun:
             finding.at_least = bool(explained) and not (exact(name) and name in checked)
             for one in (one for found in explained for one in found if one.breaks == name):
                 finding.violations += one.violations
+                finding.by_node.update(one.by_node)
                 room = MOST_WITNESSES - len(finding.witnesses)
                 finding.witnesses += [Witness(self.row[RUN], violation) for violation in one.witnesses[:room]]
-        if verdict.findings[complete.__name__].holds:
-            add_missing_by_counters(self.row, self.sends, self.deliveries, verdict)
+        completeness = completeness_of(self.asked)
+        if completeness in verdict.findings and verdict.findings[completeness].holds:
+            add_missing_by_counters(self.row, self.sends, self.deliveries, verdict, completeness)
         return verdict
 
     def views_agree(self) -> bool:
@@ -196,7 +212,7 @@ class LongRun:
 
     def records_urgency(self) -> bool:
         """True if the run records what `priority_order_kept` is about."""
-        return self.levels and self.transmissions and priority_order_kept in PROMISES[self.service]
+        return self.levels and self.transmissions and priority_order_kept in self.promises
 
     def _is_recorded(self, promise: Property) -> bool:
         if promise is priority_order_kept:

@@ -9,13 +9,16 @@ afterwards, by the steps between which the events of each partition lie: see `pa
 """
 
 from dataclasses import replace
+from typing import Any
 
 import msgspec
 import numpy as np
 import pyarrow as pa
 
+from ordercast.audit.numbering import key_order_kept
 from ordercast.audit.priorities import same_runs
-from ordercast.audit.services import PROMISES
+from ordercast.audit.profiles import asked_in, promised_by
+from ordercast.audit.services import Property
 from ordercast.model.services import SELECTIVE, Service
 from ordercast.pipeline.audit.kernel.checks import passes
 from ordercast.pipeline.audit.kernel.columns import (
@@ -29,6 +32,7 @@ from ordercast.pipeline.audit.kernel.columns import (
     kinds_of,
     membership_of,
 )
+from ordercast.pipeline.audit.kernel.profiles import only_first_deliveries, profile_passes
 from ordercast.pipeline.audit.partitioned.row_group_summary import MembershipEvent
 from ordercast.pipeline.audit.partitioned.row_groups import Ranges, RowGroups, numbers_with_null
 from ordercast.trace.schema import DESTINATIONS, EVENT, NODE, PRIORITY, SEQ, SOURCE, STEP, TIME, EventKind
@@ -55,6 +59,7 @@ class PartitionTask(msgspec.Struct, frozen=True):
     number: int
     nodes: int
     service: str
+    """Or the name of a profile."""
     levels: bool
     """True if the run recorded levels anywhere."""
     receipts: bool
@@ -65,11 +70,13 @@ class PartitionTask(msgspec.Struct, frozen=True):
     """Of the whole run."""
     partition: Partition
     files: tuple[RowGroups, ...]
+    profile: dict[str, Any] | None = None
+    one_clock: bool = True
 
     def batches(self) -> list[pa.RecordBatch]:
         """The events of the partition."""
         columns = [NODE, STEP, TIME, EVENT, SOURCE, SEQ, DESTINATIONS]
-        columns += [PRIORITY] if same_runs in PROMISES[Service(self.service)] else []
+        columns += [PRIORITY] if {same_runs, key_order_kept} & set(self.promises()) else []
         found: list[pa.RecordBatch] = []
         for file in self.files:
             batch = file.read(columns)
@@ -78,6 +85,10 @@ class PartitionTask(msgspec.Struct, frozen=True):
             inside &= kinds_of(batch.column(EVENT)) < FIRST_MEMBERSHIP
             found.append(batch if inside.all() else batch.filter(pa.array(inside)))
         return found
+
+    def promises(self) -> tuple[Property, ...]:
+        """What the run is asked for."""
+        return promised_by(asked_in(self.service, self.profile), uniform=False)
 
 
 class PartitionResult(msgspec.Struct, frozen=True):
@@ -111,17 +122,22 @@ def audit_partition(task: PartitionTask) -> PartitionResult:
     membership = membership_of(task.nodes, [event.as_row() for event in task.membership])
     run = replace(run, **membership._asdict())
     run = replace(run, levels_recorded=task.levels, receipts_recorded=task.receipts)
-    service = Service(task.service)
+    asked = asked_in(task.service, task.profile)
+    if isinstance(asked, Service):
+        service, passed = asked, passes(run, asked, uniform=task.uniform, one_clock=task.one_clock)
+    else:
+        service, passed = asked.service, profile_passes(run, asked, one_clock=task.one_clock)
+        run = only_first_deliveries(run)
     return PartitionResult(
         number=task.number,
-        passed=passes(run, service, uniform=task.uniform),
+        passed=passed,
         rows=rows,
         unaccepted=_unaccepted(run, service).tobytes() if task.levels else b"",
         sent=Ranges.over(task.nodes, run.sends.source, run.sends.step),
         delivered=_delivered(run, by_node=steps_by_node(task.nodes, closed=task.closed)),
         accepted=_steps_of(run, EventKind.ACCEPT),
         deliveries=np.bincount(run.events[EventKind.DELIVER].node, minlength=task.nodes).tobytes(),
-        by_priority=_steps_by_priority(run) if same_runs in PROMISES[service] else {},
+        by_priority=_steps_by_priority(run) if same_runs in task.promises() else {},
     )
 
 

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import msgspec
 import numpy as np
 
+from ordercast.audit.numbering import key_order_kept
 from ordercast.audit.order import sender_order_kept
 from ordercast.audit.priorities import sender_order_kept_by_priority
-from ordercast.audit.services import PROMISES
 from ordercast.pipeline.audit.kernel.columns import Numbers
 from ordercast.pipeline.audit.partitioned.long_run import LongRun
 from ordercast.pipeline.audit.partitioned.partition_audit import Partition, PartitionResult, steps_by_node
@@ -29,7 +29,7 @@ class PartitionResults:
         self.cut_points = cut_points
         self.closed = closed
         self.results: list[PartitionResult | None] = [None] * len(cut_points)
-        self._promises = PROMISES[run.service]
+        self._promises = run.promises
 
     def partition(self, number: int) -> Partition:
         """A partition, by its number."""
@@ -94,7 +94,9 @@ class PartitionResults:
     def _overlaps(self) -> Iterator[range | None]:
         if self.closed:
             yield self._order_overlap()
-        if sender_order_kept in self._promises and not steps_by_node(self.run.nodes, closed=self.closed):
+        if {sender_order_kept, key_order_kept} & self._promises and not steps_by_node(
+            self.run.nodes, closed=self.closed
+        ):
             yield first_overlap(self._tables("delivered"))
         if sender_order_kept_by_priority in self._promises:
             for priority in {priority for result in self.results if result for priority in result.by_priority}:

@@ -1,0 +1,125 @@
+"""Audits of one long run where and as others keep it: in an object store, partitioned by a column, its rows shuffled.
+
+    python benchmarks/elsewhere.py [--events 10000000] [--moto moto_server] [--folder DIR]
+
+The trace is made without a simulation (`benchmarks/traces.py`) and kept in DIR, where there is one. It is audited in
+process from a folder and from moto's S3 server on loopback (requirements-clients.txt), and on Spark from the server
+after Spark has partitioned it by kind of event and shuffled it. Printed are wall time, CPU and memory of the audit
+without the server's.
+"""
+
+import argparse
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from pyarrow.fs import LocalFileSystem, S3FileSystem, copy_files
+from traces import Shape, write_run
+
+from audit import measure
+
+_AUDIT = """
+import sys
+from ordercast.pipeline import Engine, audit
+verdict = audit([sys.argv[1]], engine=Engine.VECTORISED, note=print)
+assert verdict.holds
+print(f"{verdict.deliveries:,} deliveries")
+"""
+_SHUFFLE = """
+import sys
+from pyspark.sql import functions as sql
+from ordercast.pipeline.session import session
+source, out = sys.argv[1:]
+with session("local[2]") as spark:
+    events = spark.read.parquet(f"{source}/events")
+    shuffled = events.repartition(32, sql.rand(1)).sortWithinPartitions(sql.rand(2))
+    shuffled.write.partitionBy("run", "event").parquet(f"{out}/events")
+    spark.read.parquet(f"{source}/runs").write.parquet(f"{out}/runs")
+"""
+_ON_SPARK = """
+import sys
+from ordercast.pipeline import audit
+from ordercast.pipeline.session import session
+with session("local[2]") as spark:
+    verdict = audit([sys.argv[1]], spark=spark, note=print)
+    assert verdict.holds
+    print(f"{verdict.deliveries:,} deliveries")
+"""
+
+
+def main() -> None:
+    """Makes the traces that are not there, starts the server, and measures."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--events", type=int, default=10_000_000)
+    parser.add_argument("--moto", default="moto_server")
+    parser.add_argument("--folder", type=Path, default=None)
+    asked = parser.parse_args()
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = asked.folder or Path(temporary)
+        trace, shuffled = folder / f"elsewhere-{asked.events}", folder / f"shuffled-{asked.events}"
+        if not trace.exists():
+            write_run(trace, Shape(asked.events * 8 // 9, protocol="to"))
+        if not shuffled.exists():
+            subprocess.run([sys.executable, "-c", _SHUFFLE, str(trace), str(shuffled)], check=True)  # noqa: S603
+        files = list(shuffled.rglob("*.parquet"))
+        size = sum(path.stat().st_size for path in files) / 2**20
+        print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores; shuffled: {len(files)} files, {size:.0f} MiB")
+        measure("in process, a folder", [sys.executable, "-c", _AUDIT, str(trace)])
+        server, port = _start(asked.moto, Path(temporary))
+        try:
+            _put(trace, port, "plain")
+            _put(shuffled, port, "shuffled")
+            measure("in process, S3", [sys.executable, "-c", _AUDIT, "s3://traces/plain"])
+            measure("on Spark, shuffled, S3", [sys.executable, "-c", _ON_SPARK, "s3://traces/shuffled"])
+        finally:
+            server.terminate()
+            server.wait(30)
+
+
+def _start(program: str, folder: Path) -> tuple[subprocess.Popen[bytes], int]:
+    """A server with a bucket; programs that are started from now on find it."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+    with (folder / "moto.log").open("wb") as log:
+        command = [program, "-H", "127.0.0.1", "-p", str(port)]
+        server = subprocess.Popen(command, stdout=log, stderr=log)  # noqa: S603
+    os.environ |= {
+        "AWS_ACCESS_KEY_ID": "any",
+        "AWS_SECRET_ACCESS_KEY": "any",
+        "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}",
+        "AWS_EC2_METADATA_DISABLED": "true",
+    }
+    for _ in range(120):
+        try:
+            _client(port).create_dir("traces")
+            break
+        except OSError:
+            time.sleep(0.5)
+    return server, port
+
+
+def _client(port: int) -> S3FileSystem:
+    return S3FileSystem(
+        endpoint_override=f"127.0.0.1:{port}", scheme="http", region="us-east-1", allow_bucket_creation=True
+    )
+
+
+def _put(folder: Path, port: int, name: str) -> None:
+    for path in folder.rglob("*.parquet"):
+        inside = path.relative_to(folder)
+        copy_files(
+            str(path),
+            f"traces/{name}/{inside}",
+            source_filesystem=LocalFileSystem(),
+            destination_filesystem=_client(port),
+            use_threads=False,
+        )
+
+
+if __name__ == "__main__":
+    main()
