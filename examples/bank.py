@@ -27,9 +27,10 @@ async def branch(name: str, group: str = "bank", *, transfers: int = 10**6, reco
     async with joining as members:
         print(f"{name} begins with {ann.value()} and {bob.value()}", flush=True)
         for _ in range(transfers):
+            await asyncio.gather(ann.add(0), bob.add(0))  # visits
             with members.together():
                 transfer = ann.add(-1), bob.add(1)
-            await asyncio.gather(*transfer, ann.add(0), bob.add(0))  # the last two are visits
+            await asyncio.gather(*transfer)
             if name == "B":
                 print(f"{ann.value()} and {bob.value()} are {ann.value() + bob.value()}", flush=True)
             await asyncio.sleep(0.01)
@@ -47,5 +48,4 @@ async def main(record: str | None = None) -> None:
 
 
 if __name__ == "__main__":
-    whole = sys.argv[1:2] in ([], ["--record"])
-    asyncio.run(main(*sys.argv[2:]) if whole else branch(*sys.argv[1:]))
+    asyncio.run(main(*sys.argv[2:]) if sys.argv[1:2] in ([], ["--record"]) else branch(*sys.argv[1:]))
