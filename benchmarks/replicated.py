@@ -3,6 +3,7 @@
     python benchmarks/replicated.py                       three members; the first one calls
     python benchmarks/replicated.py --peer-python PYTHON  beside ReplDict of pysyncobj, which that Python has
     python benchmarks/replicated.py --redis               beside Redis with two replicas: the program redis-server
+    python benchmarks/replicated.py --etcd                beside three members of etcd: the program etcd
 
 Commands are `Dict.put` of 100 bytes: without waiting for each (until the last one is applied), by 64 tasks that await
 each, and by one. Reads: what the member has, and linearizable ones by 64 tasks. Rates are those of the caller, the best
@@ -170,9 +171,12 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=3, help="of each measurement, ours and those of peers")
     parser.add_argument("--only", choices=list(MODES), help="one of them")
     parser.add_argument("--peer-python", help="a Python that has pysyncobj")
+    parser.add_argument("--etcd", action="store_true", help="measure etcd, too")
     parser.add_argument("--redis", action="store_true", help="measure redis-server, too")
     asked = parser.parse_args()
     lines = {"pysyncobj": [asked.peer_python, str(PEERS / "pysyncobj_dict.py")]} if asked.peer_python else {}
+    if asked.etcd:
+        lines["etcd"] = [sys.executable, str(PEERS / "etcd_dict.py")]
     if asked.redis:
         lines["redis"] = [sys.executable, str(PEERS / "redis_dict.py")]
     modes = [asked.only] if asked.only else list(MODES)

@@ -13,7 +13,7 @@ from pysyncobj import SyncObj, SyncObjConf
 from pysyncobj.batteries import ReplDict
 
 PORTS = {"A": 21_711, "B": 21_712, "C": 21_713}
-IN_FLIGHT = {"put": 5_000, "put, 64 await": 64}
+IN_FLIGHT = {"put": 5_000, "put, 64 await": 64, "put, 1 awaits": 1}
 
 
 def member(name: str, seconds: float, ready: Barrier, found: "Queue[dict[str, float]]") -> None:
