@@ -10,7 +10,7 @@ from ordercast.replicated import Members, Replicated
 from tests.live.groups import crash, member_of, new_name
 from tests.live.state_transfer import until
 
-__all__ = ["Cluster", "cluster", "until"]
+__all__ = ["Cluster", "cluster", "cut_off", "until"]
 S = TypeVar("S", bound=Replicated)
 
 
@@ -64,3 +64,13 @@ async def cluster(make: Callable[[], S], names: str = "ABC", **options: Any) -> 
     await found.open(names)
     yield found
     await found.close()
+
+
+async def cut_off(group: Cluster[Any], name: str) -> None:
+    """It lives, hears nothing, is excluded, and returns."""
+    endpoint = member_of(group.members[name].group).transport.endpoint
+    heard, endpoint._receive = endpoint._receive, lambda _: None
+    others = next(each for other, each in group.members.items() if other != name)
+    await until(lambda: name not in others.members)
+    endpoint._receive = heard
+    await until(lambda: name in others.members)

@@ -15,7 +15,7 @@ from ordercast.audit.linearizability import KeyVerdict, audit_history
 from ordercast.model.history import Operation
 from ordercast.replicated import Barrier, Counter, Dict, History, Leader, Lock, Queue, Replicated, Set
 from tests.live.groups import member_of
-from tests.replicated.groups import Cluster, cluster, until
+from tests.replicated.groups import Cluster, cluster, cut_off, until
 
 SETTINGS = Settings(order="sequenced", resilience=1, failure_timeout=0.5)
 KEYS = ("a", "b", "c")
@@ -191,16 +191,6 @@ async def history_of(
                 if client.history.process[0] == victim:
                     client.excluded(since, ended)
     return [operation for client in clients for operation in client.history.operations]
-
-
-async def cut_off(group: Cluster[Any], name: str) -> None:
-    """It lives, hears nothing, is excluded, and returns."""
-    endpoint = member_of(group.members[name].group).transport.endpoint
-    heard, endpoint._receive = endpoint._receive, lambda _: None
-    others = next(each for other, each in group.members.items() if other != name)
-    await until(lambda: name not in others.members)
-    endpoint._receive = heard
-    await until(lambda: name in others.members)
 
 
 def lose(group: Cluster[Any], name: str, rng: random.Random) -> None:

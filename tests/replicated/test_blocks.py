@@ -8,8 +8,8 @@ import pytest
 from ordercast import ConfigError, LocalProtocolError, Settings
 from ordercast.replicated import Barrier, Change, Counter, Dict, Holder, Leader, Lock, Queue, Replicated, Set
 from ordercast.replicated.objects import Binding, Context
-from tests.live.groups import member_of, run
-from tests.replicated.groups import Cluster, cluster, until
+from tests.live.groups import run
+from tests.replicated.groups import Cluster, cluster, cut_off, until
 
 FAST = Settings(order="sequenced", resilience=1, failure_timeout=0.5)
 
@@ -18,15 +18,6 @@ async def dies(group: Cluster[object], name: str) -> None:  # type: ignore[type-
     group.crash(name)
     rest = next(iter(group.members.values()))
     await until(lambda: name not in rest.members)
-
-
-async def cut_off(group: Cluster[object], name: str) -> None:  # type: ignore[type-var]
-    """It lives, is excluded, and returns."""
-    endpoint = member_of(group.members[name].group).transport.endpoint
-    heard, endpoint._receive = endpoint._receive, lambda _: None
-    others = next(each for other, each in group.members.items() if other != name)
-    await until(lambda: name not in others.members)
-    endpoint._receive = heard
 
 
 # --- dictionary ---
@@ -114,7 +105,7 @@ def test_what_was_missed_is_told_to_watchers_when_a_member_returns() -> None:
                 await group["A"].put(key, 1)
             await group["C"].get("gone", fresh=True)
             watching = group["C"].watch()
-            heard = asyncio.create_task(cut_off(group, "C"))  # type: ignore[arg-type]
+            heard = asyncio.create_task(cut_off(group, "C"))
             await until(lambda: "C" not in group.members["A"].members)
             await group["A"].put("other", 2)
             await group["A"].delete("gone")
@@ -218,7 +209,7 @@ def test_one_that_was_excluded_lost_the_lock_and_waits_for_it_again() -> None:
             waiting = asyncio.create_task(group["C"].acquire())
             await until(lambda: len(group["A"].queue) == 2)
             next_one = asyncio.create_task(group["B"].acquire())
-            await cut_off(group, "C")  # type: ignore[arg-type]
+            await cut_off(group, "C")
             held = await next_one
             assert held > lost
             await until(lambda: "C" in group.members["A"].members)

@@ -7,7 +7,7 @@ import pytest
 from ordercast import LocalProtocolError, Settings, Undelivered
 from ordercast.replicated import Replicated
 from tests.live.groups import run
-from tests.replicated.groups import Cluster, cluster, until
+from tests.replicated.groups import Cluster, cluster, cut_off, until
 
 FAST = Settings(order="sequenced", resilience=1, failure_timeout=0.5)
 
@@ -119,5 +119,37 @@ def test_a_call_that_takes_too_long_names_who_did_not_answer() -> None:
                 await group.members["A"].call(b"wait", timeout=0.1)
             with pytest.raises(LocalProtocolError, match="gather must be"):
                 await group.members["A"].call(b"wait", gather="some")  # type: ignore[arg-type]
+
+    run(test)
+
+
+def test_a_caller_that_is_excluded_is_told_that_the_answers_are_not_known() -> None:
+    async def test() -> None:
+        async with cluster(Nothing, answer=Answering(), settings=FAST) as group:
+            call = asyncio.create_task(group.members["C"].call(b"wait", timeout=10))
+            await asyncio.sleep(0.1)
+            await cut_off(group, "C")
+            with pytest.raises(Undelivered, match="the group continued without this member: the answers are not known"):
+                await call
+            answering = group.options["answer"]
+            assert isinstance(answering, Answering)
+            answering.hold.set()
+            found = await group.members["C"].call(b"wait", timeout=10)  # late answers to the first are not its answers
+            assert dict(found.answers) == dict.fromkeys("ABC", b"waitC")
+
+    run(test)
+
+
+def test_one_that_joins_after_a_request_is_not_asked_and_one_before_it_is() -> None:
+    async def test() -> None:
+        async with cluster(Nothing, "AB", answer=Answering(), settings=FAST) as group:
+            early = asyncio.create_task(group.members["A"].call(b"wait", timeout=10))
+            await asyncio.sleep(0.1)
+            await group.join("D")
+            answering = group.options["answer"]
+            assert isinstance(answering, Answering)
+            answering.hold.set()
+            assert set((await early).answers) == {"A", "B"}
+            assert set((await group.members["A"].call(b"x", timeout=10)).answers) == {"A", "B", "D"}
 
     run(test)
