@@ -144,9 +144,9 @@ def unknown_field() -> Any:
         (command_that_waits, "the command put must be a plain method: it is applied in one go"),
         (command_that_yields, "the command put must be a plain method"),
         (no_annotation, "Votes.votes has no annotation, so it would not be a part of the state: write votes: dict["),
-        (odd_field, "the field Keeps.odd has the type Odd, which cannot be encoded: use built-in types"),
-        (odd_parameter, "the parameter odd of x.put has the type Odd, which cannot be encoded"),
-        (odd_result, "the result of x.put has the type Odd, which cannot be encoded"),
+        (odd_field, "the field Keeps.odd has a type that cannot be encoded: Odd is unknown to msgspec: use built-in"),
+        (odd_parameter, "the parameter odd of x.put has a type that cannot be encoded: Odd is unknown"),
+        (odd_result, "the result of x.put has a type that cannot be encoded: Odd is unknown"),
         (two_lists, "the parameter values of x.put has a type that cannot be encoded: Type unions may not contain"),
         (unknown_field, "the types of the fields of Unknown are not known: name 'Missing' is not defined"),
     ],
@@ -156,17 +156,43 @@ def test_what_could_not_live_in_a_group_is_refused(make: Any, problem: str) -> N
         replica(x=make())
 
 
-def test_members_must_agree_on_fields_commands_and_holders_and_not_on_modules() -> None:
-    class Renamed(Sound):
-        """The same, from another module."""
+def test_members_must_agree_on_fields_commands_and_holders_and_not_on_modules_or_defaults() -> None:
+    def made(default: int) -> Any:
+        class Point(msgspec.Struct):
+            x: int
+            y: int = default
+
+        class Points(Replicated):
+            points: dict[str, Point] = {}
+
+            @command
+            def put(
+                self, point: Annotated[Point, msgspec.Meta(description=str(default))], count: int = default
+            ) -> Point:
+                return point if count else Point(count)
+
+        return Points()
+
+    assert type(made(1)) is not type(made(2))
+    assert replica(x=made(1)).interface == replica(x=made(2)).interface
+
+    class Longer(msgspec.Struct):
+        name: str
+        more: int = 0
+
+    class Values(Replicated):
+        items: dict[str, Longer] = {}
+
+    class OtherValues(Replicated):
+        items: dict[str, Item] = {}
 
     class Other(Replicated):
         number: float = 0.0
         add, set, compare_and_set = Counter.add, Counter.set, Counter.compare_and_set
 
-    Renamed.__module__ = "__main__"
-    assert replica(x=Sound()).interface == replica(x=Renamed()).interface
     found = {
+        replica(x=Values()).interface,
+        replica(x=OtherValues()).interface,  # another field of a value
         replica(x=Counter()).interface,
         replica(x=Other()).interface,  # another type of the field
         replica(y=Counter()).interface,  # another name
@@ -175,4 +201,4 @@ def test_members_must_agree_on_fields_commands_and_holders_and_not_on_modules() 
         Replica({"x": Counter()}, {"x": frozenset("AB")}, None).interface,  # type: ignore[arg-type]
         Replica({"x": Counter()}, {"x": frozenset("AC")}, None).interface,  # type: ignore[arg-type]
     }
-    assert len(found) == 7
+    assert len(found) == 9

@@ -1,6 +1,5 @@
 """What is wrong with a class of objects, told when one joins and not by its first command; what must be alike."""
 
-import re
 from collections.abc import Iterable
 from typing import Any, get_type_hints
 
@@ -9,9 +8,10 @@ import msgspec
 from ordercast.model.errors import ConfigError
 from ordercast.replicated.objects import CommandSpec, Replicated, commands_of, runs_when_called
 
-_MODULE = re.compile(r"\b(?:[A-Za-z_]\w*\.)+")
 _HOOKS = ("left", "tick", "deadline", "loaded")
 _MUTABLE = (list, dict, set, bytearray)
+_NOT_SENT = {"default", "default_factory", "extra", "extra_json_schema"}
+"""What a type has besides: each member may have its own."""
 
 
 def require_sound(kind: type[Replicated]) -> None:
@@ -36,8 +36,8 @@ def require_sound(kind: type[Replicated]) -> None:
     require_encodable(fields)
 
 
-def hints_of(owner: str, spec: CommandSpec) -> dict[str, Any]:
-    """The types of the parameters of a command, and of its result."""
+def types_of(owner: str, spec: CommandSpec) -> dict[str, Any]:
+    """The types of the parameters of a command, in their order, and `return`: that of its result."""
     try:
         hints = get_type_hints(spec.method, include_extras=True)
     except NameError as error:
@@ -45,35 +45,50 @@ def hints_of(owner: str, spec: CommandSpec) -> dict[str, Any]:
     for name in spec.names:
         if name not in hints:
             raise ConfigError(f"the parameter {name} of the command {owner}.{spec.name} has no type: annotate it")
-    require_encodable([(f"the parameter {name} of {owner}.{spec.name}", hints[name]) for name in spec.names])
-    require_encodable([(f"the result of {owner}.{spec.name}", hints.get("return", Any))])
-    return hints
+    found = {name: hints[name] for name in spec.names}
+    require_encodable([(f"the parameter {name} of {owner}.{spec.name}", kind) for name, kind in found.items()])
+    found["return"] = hints.get("return", Any)
+    require_encodable([(f"the result of {owner}.{spec.name}", found["return"])])
+    return found
 
 
 def require_encodable(named: Iterable[tuple[str, Any]]) -> None:
     """Raises an error if values of a type could not travel."""
     for what, kind in named:
         try:
-            info = msgspec.inspect.type_info(kind)
+            shape(kind)
         except TypeError as error:
             raise ConfigError(f"{what} has a type that cannot be encoded: {error}") from None
-        found = _custom(info, set())
-        if found is not None:
-            raise ConfigError(
-                f"{what} has the type {found.__name__}, which cannot be encoded: use built-in types, dataclasses or "
-                "msgspec.Struct"
-            )
 
 
-def described(name: str, kind: type[Replicated], on: frozenset[str] | None) -> str:
-    """What must be equal at all members, besides the commands: whichever module they have the class from."""
-    fields = [(each.name, str(each.type)) for each in _fields(kind)]
-    return without_modules(f"{name} {fields} {sorted(on) if on is not None else 'all'}")
+def state_shape(kind: type[Replicated]) -> Any:
+    """Of the fields of a class."""
+    return [(each.name, shape(each.type)) for each in _fields(kind)]
 
 
-def without_modules(text: str) -> str:
-    """One member may have run the module that another one has imported."""
-    return _MODULE.sub("", text)
+def shape(kind: Any) -> Any:
+    """What must be equal at all members that send each other values of a type: not the modules of its classes.
+
+    Raises a `TypeError` for a type whose values cannot be encoded.
+    """
+    return _shape(msgspec.inspect.type_info(kind), ())
+
+
+def _shape(info: Any, within: tuple[type, ...]) -> Any:
+    if isinstance(info, msgspec.inspect.CustomType):
+        raise TypeError(f"{info.cls.__name__} is unknown to msgspec: use built-in types, dataclasses or msgspec.Struct")
+    if isinstance(info, type):
+        return info.__name__
+    if isinstance(info, tuple):
+        return [_shape(each, within) for each in info]
+    if not isinstance(info, msgspec.Struct):
+        return info if isinstance(info, str | int | float | bool) else str(info)
+    cls = getattr(info, "cls", None)
+    if cls is not None and cls in within:
+        return cls.__name__  # values in values
+    within = within if cls is None else (*within, cls)
+    parts = {name: getattr(info, name) for name in info.__struct_fields__ if name not in _NOT_SENT}
+    return [type(info).__name__, {name: _shape(part, within) for name, part in parts.items() if part is not None}]
 
 
 def _fields(kind: type[Replicated]) -> tuple[msgspec.structs.FieldInfo, ...]:
@@ -81,18 +96,3 @@ def _fields(kind: type[Replicated]) -> tuple[msgspec.structs.FieldInfo, ...]:
         return msgspec.structs.fields(kind)
     except NameError as error:
         raise ConfigError(f"the types of the fields of {kind.__name__} are not known: {error}") from None
-
-
-def _custom(info: Any, seen: set[int]) -> type | None:
-    """A type within this one that the encoder does not know."""
-    if isinstance(info, msgspec.inspect.CustomType):
-        return info.cls
-    if id(info) in seen:
-        return None
-    seen.add(id(info))
-    parts: Iterable[Any] = ()
-    if isinstance(info, msgspec.Struct):
-        parts = (getattr(info, field) for field in info.__struct_fields__)
-    elif isinstance(info, tuple | list):
-        parts = info
-    return next((found for each in parts if (found := _custom(each, seen)) is not None), None)

@@ -12,7 +12,7 @@ import msgspec
 from msgspec.structs import astuple
 
 from ordercast.model.errors import ConfigError
-from ordercast.replicated.declarations import described, hints_of, require_sound, without_modules
+from ordercast.replicated.declarations import require_sound, shape, state_shape, types_of
 from ordercast.replicated.frames import COMMANDS_OF_AN_OBJECT, FIRST_COMMAND, Control, encode, failed_part, with_room
 from ordercast.replicated.objects import Binding, CommandHost, CommandSpec, Context, Replicated, commands_of
 from ordercast.replicated.results import NOTHING, Result, ResultType, decode, kept, kept_error, told
@@ -57,6 +57,8 @@ class Frame(NamedTuple):
     """Its fields: sequence, what the caller has, time, arguments."""
     tag: int
     result: ResultType
+    shapes: list[tuple[str, Any]]
+    """Of its parameters and its result: all members must have the same."""
 
 
 class Hosted:
@@ -72,9 +74,8 @@ class Hosted:
         require_sound(type(target))
         for place, (each, spec) in enumerate(commands_of(type(target)).items()):
             tag = FIRST_COMMAND + index * COMMANDS_OF_AN_OBJECT + place
-            kind, result = _frame(name, spec, tag)
-            frame = Frame(spec, kind, tag, ResultType(result))
-            self.frames[each] = self.kinds[kind] = frame
+            frame = _frame(name, spec, tag)
+            self.frames[each] = self.kinds[frame.kind] = frame
         self.streams: dict[int, dict[int, Stream]] = {}
         self.current: dict[tuple[str, int], Stream] = {}
         """Of the current sessions, by member and priority."""
@@ -224,12 +225,12 @@ class Replica:
             self.frames |= {kind: (each, frame) for kind, frame in each.kinds.items()}
         self.decode = msgspec.msgpack.Decoder(reduce(or_, self.frames, Control)).decode
         self._by_tag = {_tag(kind): found for kind, found in self.frames.items()}
-        shapes = [
-            (_tag(kind), frame.spec.name, without_modules(str(frame.spec.signature)))
-            for kind, (_, frame) in self.frames.items()
+        states = [
+            (name, state_shape(type(each.target)), None if each.on is None else sorted(each.on))
+            for name, each in sorted(self.hosted.items())
         ]
-        states = [described(name, type(each.target), each.on) for name, each in sorted(self.hosted.items())]
-        self.interface = blake2b(encode([states, sorted(shapes)]), digest_size=8).hexdigest()
+        commands = sorted((frame.tag, frame.spec.name, frame.shapes) for _, frame in self.frames.values())
+        self.interface = blake2b(encode((states, commands)), digest_size=8).hexdigest()
 
     def command(self, payload: bytes) -> tuple[Hosted, Frame, int, Exception] | None:
         """The command, and its sequence number, of a message that could not be decoded, if it is one."""
@@ -331,10 +332,9 @@ def _tag(kind: type[msgspec.Struct]) -> int:
     return tag
 
 
-def _frame(owner: str, spec: CommandSpec, tag: int) -> tuple[type[msgspec.Struct], Any]:
-    """The type of a command's messages, and that of its result."""
-    hints = hints_of(owner, spec)
+def _frame(owner: str, spec: CommandSpec, tag: int) -> Frame:
+    types = types_of(owner, spec)
     fields = [("sequence", int), ("acknowledged", int), ("time", float)]
-    fields += [(f"argument_{place}", hints[name]) for place, name in enumerate(spec.names)]
+    fields += [(f"argument_{place}", types[name]) for place, name in enumerate(spec.names)]
     kind = msgspec.defstruct(f"{owner}.{spec.name}", fields, array_like=True, tag=tag, frozen=True, gc=False)
-    return kind, hints.get("return", Any)
+    return Frame(spec, kind, tag, ResultType(types["return"]), [(name, shape(each)) for name, each in types.items()])
