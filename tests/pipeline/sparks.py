@@ -79,11 +79,11 @@ class Process:
                 self.kill()
 
 
-def start(folder: Path, name: str, *arguments: str) -> Process:
+def start(folder: Path, name: str, *arguments: str, **more: str) -> Process:
     log = folder / f"{name}.log"
     with log.open("wb") as file:
         popen = subprocess.Popen(  # noqa: S603
-            [SPARK_CLASS, *arguments], stdout=file, stderr=subprocess.STDOUT, cwd=folder, env=environment()
+            [SPARK_CLASS, *arguments], stdout=file, stderr=subprocess.STDOUT, cwd=folder, env=environment(**more)
         )
     return Process(popen, log)
 
@@ -100,14 +100,18 @@ class Cluster:
 def standalone_cluster(folder: Path, workers: int = 2) -> Iterator[Cluster]:
     port = free_port()
     cluster = Cluster(f"spark://127.0.0.1:{port}")
-    place = ["--host", "127.0.0.1", "--webui-port", "0"]
-    master = start(folder, "master", "org.apache.spark.deploy.master.Master", *place, "--port", str(port))
+    place = ["--webui-port", "0", "--host"]
+    master = start(
+        *(folder, "master", "org.apache.spark.deploy.master.Master"),
+        *(*place, "127.0.0.1", "--port", str(port)),
+    )
     try:
         wait_for(lambda: master.said("I have been elected leader"), "the master")
         for number in range(workers):
             room = ["--cores", "1", "--memory", "1g", "--work-dir", str(folder / f"work{number}")]
-            arguments = ["org.apache.spark.deploy.worker.Worker", *place, *room, cluster.master]
-            cluster.workers.append(start(folder, f"worker{number}", *arguments))
+            host = f"127.0.0.{number + 1}"  # Spark runs no task a second time on the host of the first
+            arguments = ["org.apache.spark.deploy.worker.Worker", *place, host, *room, cluster.master]
+            cluster.workers.append(start(folder, f"worker{number}", *arguments, SPARK_LOCAL_IP=host))
         wait_for(lambda: master.said("Registering worker") == workers, "the workers")
         yield cluster
     finally:
@@ -152,4 +156,5 @@ def outcome(command: subprocess.Popen[str]) -> tuple[int, str, str]:
     finally:
         if command.poll() is None:
             command.kill()
+            command.communicate()  # what is left open would be told as a fault of another test
     return command.returncode, out, err

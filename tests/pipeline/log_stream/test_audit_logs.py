@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import shutil
 import threading
 import urllib.request
@@ -15,7 +16,7 @@ from ordercast.cli.shared.log_audit import are_logs, follow_logs
 from ordercast.log import Log, read
 from ordercast.log.format import View
 from ordercast.model.errors import LogError
-from ordercast.pipeline.log_stream.audit_logs import LogAudit, run_audit
+from ordercast.pipeline.log_stream.audit_logs import AuditedMember, LogAudit, Unreadable, _Readability, run_audit
 from ordercast.pipeline.log_stream.audit_metrics import exposition, served_metrics
 from tests.cli.conftest import Command
 from tests.cli.conftest import ordercast as command
@@ -212,6 +213,33 @@ def test_a_log_that_is_away_comes_back(tmp_path: Path) -> None:
         run_audit(LogAudit(options(tmp_path / "none")), until_idle=0.01)
 
 
+def test_a_log_that_cannot_be_read_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_logs(tmp_path, PACKETS, "A", "B")
+    members = ",".join(f"{name}={tmp_path / name}" for name in MEMBERS)
+    assert follow_logs(members, 0.01, None, None) == 0
+    begun, away, ended = capsys.readouterr().err.splitlines()
+    assert begun == "ordercast: follows 2 of 3 logs of the group orders"
+    assert re.fullmatch("ordercast: cannot read the log of C: .*not there.*", away)
+    assert ended == "ordercast: 2 of 3 logs of the group orders: no disagreement up to position 120"
+
+
+def test_a_log_that_comes_back_in_time_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ordercast.pipeline.log_stream.audit_logs.GRACE", 3.0)
+    there, away = AuditedMember(), AuditedMember(why_away="it is gone")
+    readability = _Readability()
+
+    def news(at: float, a: AuditedMember, b: AuditedMember) -> list[Unreadable]:
+        return list(readability.news({"A": a, "B": b}, at))
+
+    assert news(0.0, there, away) == [Unreadable("B", "it is gone")]  # never read
+    assert news(1.0, away, away) == []
+    assert news(3.9, away, there) == [Unreadable("B", None)]
+    assert news(4.0, away, there) == [Unreadable("A", "it is gone")]
+    assert news(5.0, there, away) == [Unreadable("A", None)]
+    assert news(7.9, there, there) == []
+    assert news(8.5, there, away) == []
+
+
 async def changing_group(folder: Path) -> None:
     """Members are killed, come back and join, under an audit that reads their logs all the time."""
     group = new_name()
@@ -284,7 +312,10 @@ def test_the_command_says_it_and_exits_with_one(
     assert are_logs([tmp_path])
     assert are_logs([tmp_path / "A"])
     assert follow_logs(str(tmp_path), 0.01, None, None) == 0
-    assert capsys.readouterr().err == "ordercast: 3 logs of the group orders: no disagreement up to position 120\n"
+    assert capsys.readouterr().err == (
+        "ordercast: follows 3 logs of the group orders\n"
+        "ordercast: 3 logs of the group orders: no disagreement up to position 120\n"
+    )
     shutil.rmtree(tmp_path / "B")
     write_log(tmp_path / "B", [*PACKETS[:38], PACKETS[39], PACKETS[38]])
     assert follow_logs(str(tmp_path), None, None, tmp_path / "found.json") == 1

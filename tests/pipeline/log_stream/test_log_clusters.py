@@ -3,9 +3,9 @@
 The rows are those of the logs.
 """
 
+import itertools
 import json
 import os
-import random
 import signal
 import subprocess
 import sys
@@ -22,6 +22,7 @@ from textwrap import dedent
 import pytest
 
 from tests.log.test_serve import served
+from tests.pipeline.log_stream.gateways import Order, gateway
 from tests.pipeline.log_stream.member_logs import in_log, packet, write_logs
 from tests.pipeline.sparks import Cluster, connect_server, environment, outcome, standalone_cluster, wait_for
 
@@ -34,7 +35,7 @@ STREAM = """
     from ordercast.pipeline import register
     from ordercast.pipeline.session import session
 
-    master, logs, out = sys.argv[1], sys.argv[2], Path(sys.argv[3])
+    master, logs, out, gateway = sys.argv[1], sys.argv[2], Path(sys.argv[3]), sys.argv[5]
     file = str(out / "table.db")
 
     def into_table(batch, number):  # beside a server it is pickled, and runs there
@@ -52,8 +53,10 @@ STREAM = """
         stream = spark.readStream.format("ordercast-log").options(startingOffsets="earliest", minPartitions=6)
         messages = stream.option("maxOffsetsPerTrigger", 20000).option("members", logs).load()
         out.mkdir()
+        texts = messages.selectExpr("to_json(struct(position, sender, string(payload) AS payload)) AS payload")
         sinks = (messages.writeStream.format("parquet").option("path", str(out / "rows")),
-                 messages.writeStream.foreachBatch(into_table))
+                 messages.writeStream.foreachBatch(into_table),
+                 texts.writeStream.format("ordercast").option("gateway", gateway))
         print("runs", flush=True)
         for number, sink in enumerate(sinks):
             checkpoint = str(out / f"checkpoint{number}")
@@ -74,15 +77,16 @@ SPECULATION = (
 )
 
 
-def started(folder: Path, master: str, logs: str, **more: str) -> subprocess.Popen[str]:
-    arguments = [master, logs, str(folder / "out"), str(folder / "found.json")]
+def started(folder: Path, master: str, logs: str, gateway: str, **more: str) -> subprocess.Popen[str]:
+    arguments = [master, logs, str(folder / "out"), str(folder / "found.json"), gateway]
     pipe, program = subprocess.PIPE, dedent(STREAM)
     return subprocess.Popen(  # noqa: S603
         [sys.executable, "-c", program, *arguments], stdout=pipe, stderr=pipe, text=True, env=environment(**more)
     )
 
 
-def require_the_order(folder: Path, program: subprocess.Popen[str]) -> None:
+def require_the_order(folder: Path, program: subprocess.Popen[str], results: Order) -> None:
+    """In the files, in the table, and in the group that the gateway stands for."""
     status, _, errors = outcome(program)
     assert status == 0, errors
     found = json.loads((folder / "found.json").read_text())
@@ -90,14 +94,16 @@ def require_the_order(folder: Path, program: subprocess.Popen[str]) -> None:
     order = [[position, sender, payload.decode()] for position, sender, _, payload in expected]
     assert found["rows"] == order
     assert found["inserted"] == order
+    rows = [json.loads(row) for batch in results.taken for row in batch.rows]
+    assert [[row["position"], row["sender"], row["payload"]] for row in rows] == order
     sizes = sum(len(payload) for _, _, _, payload in expected)
     assert found["sums"] == [len(expected), sum(position for position, *_ in expected), sizes]
 
 
 @contextmanager
 def at_times_slow(port: int) -> Iterator[int]:
-    """A server before another one: some answers take a second, so that Spark runs a task twice."""
-    chance = random.Random(1)
+    """A server before another one: each third answer takes a second, so that Spark runs a task twice."""
+    asked = itertools.count(1)
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -109,7 +115,7 @@ def at_times_slow(port: int) -> Iterator[int]:
             except urllib.error.HTTPError as error:  # what the server says is passed on: a range beyond the end is one
                 with error:
                     status, body = error.code, error.read()
-            if wanted and chance.random() < 0.2:
+            if wanted and next(asked) % 3 == 0:
                 time.sleep(1)
             with suppress(OSError):  # whoever asked was killed, or was not needed any more
                 self.send_response(status)
@@ -163,18 +169,19 @@ def kill_executors(folder: Path, cluster: Cluster, program: subprocess.Popen[str
 
 def test_a_cluster_that_loses_executors_and_a_worker_reads_each_position_once(tmp_path: Path) -> None:
     """With tasks that are run twice, and one of the logs behind a server that is slow at times."""
-    write_logs(tmp_path / "logs", [packet(number, 100) for number in range(1500)], max_segment=1 << 18)
+    write_logs(tmp_path / "logs", [packet(number, 100) for number in range(1000)], max_segment=1 << 18)
     (tmp_path / "events").mkdir()
     with (
         standalone_cluster(tmp_path) as cluster,
         served(tmp_path / "logs" / "C") as server,
         at_times_slow(server.port) as port,
+        gateway(results := Order()) as address,
     ):
         logs = f"A={tmp_path / 'logs' / 'A'},B={tmp_path / 'logs' / 'B'},C=http://127.0.0.1:{port}"
         submitted = SPECULATION.format(tmp_path / "events")
-        program = started(tmp_path, cluster.master, logs, PYSPARK_SUBMIT_ARGS=submitted)
+        program = started(tmp_path, cluster.master, logs, address, PYSPARK_SUBMIT_ARGS=submitted)
         killed = kill_executors(tmp_path, cluster, program)
-        require_the_order(tmp_path, program)
+        require_the_order(tmp_path, program, results)
     events = events_in(tmp_path)
     lost, twice = events.count(LOST), events.count('"Speculative":true')
     assert killed == 3
@@ -185,5 +192,5 @@ def test_a_cluster_that_loses_executors_and_a_worker_reads_each_position_once(tm
 
 def test_spark_connect_reads_each_position_once(tmp_path: Path) -> None:
     write_logs(tmp_path / "logs", [packet(number, 100) for number in range(600)], max_segment=1 << 18)
-    with connect_server(tmp_path) as address:
-        require_the_order(tmp_path, started(tmp_path, address, str(tmp_path / "logs")))
+    with connect_server(tmp_path) as server, gateway(results := Order()) as address:
+        require_the_order(tmp_path, started(tmp_path, server, str(tmp_path / "logs"), address), results)

@@ -16,7 +16,7 @@ from ordercast.model.errors import ConfigError, TraceError, reason_of
 from ordercast.trace.small_files import write_atomically
 
 if TYPE_CHECKING:
-    from ordercast.pipeline.log_stream.audit_logs import LogAudit
+    from ordercast.pipeline.log_stream.audit_logs import LogAudit, Unreadable
     from ordercast.pipeline.log_stream.comparison import Disagreement, LeftBehind
 
 
@@ -35,15 +35,24 @@ def follow_logs(places: str, until_idle: float | None, metrics: str | None, json
         from ordercast.pipeline.log_stream.options import options_of
     audit, stop = LogAudit(options_of({"members": places})), Event()
     with _stopping(stop), _served(metrics, audit):
+        audit.step()
+        if audit.group:
+            _note(f"follows {_logs_of(audit)}")
         found = run_audit(
-            audit, until_idle=until_idle, stop=stop, stays=metrics is not None, tell=_tell, note=_left_behind
+            audit, until_idle=until_idle, stop=stop, stays=metrics is not None, tell=_tell, note=_tell_besides
         )
     if json is not None:
         _write(json, audit)
     if not found:
-        logs = counted(len(audit.members), "log")
-        _note(f"{logs} of the group {audit.group}: no disagreement up to position {audit.agreed}")
+        _note(f"{_logs_of(audit)}: no disagreement up to position {audit.agreed}")
     return 1 if found else 0
+
+
+def _logs_of(audit: "LogAudit") -> str:
+    """So many of the group, of those that were given."""
+    readable = sum(each.why_away is None for each in audit.members.values())
+    given = counted(len(audit.members), "log")
+    return f"{f'{readable} of ' if readable < len(audit.members) else ''}{given} of the group {audit.group}"
 
 
 @contextmanager
@@ -77,11 +86,19 @@ def _tell(found: "Disagreement") -> None:
     typer.echo(f"{found.kind}: {found.sentence}")
 
 
-def _left_behind(found: "LeftBehind") -> None:
-    _note(
-        f"the group went on to view {found.view} without {found.member}, and without what it has from position "
-        f"{found.position} on: that is dropped when {found.member} comes back, and is no disagreement"
-    )
+def _tell_besides(found: "LeftBehind | Unreadable") -> None:
+    from ordercast.pipeline.log_stream.audit_logs import Unreadable
+
+    member = found.member
+    if not isinstance(found, Unreadable):
+        _note(
+            f"the group went on to view {found.view} without {member}, and without what it has from position "
+            f"{found.position} on: that is dropped when {member} comes back, and is no disagreement"
+        )
+    elif found.why is not None:
+        _note(f"cannot read the log of {member}: {found.why}")
+    else:
+        _note(f"reads the log of {member} again")
 
 
 def _note(sentence: str) -> None:

@@ -1,7 +1,7 @@
 """Audits a group while it runs: reads the logs of all members as they grow, and says at once if two disagree."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from threading import Event
 
 import msgspec
@@ -136,6 +136,40 @@ class LogAudit:
             self._comparison.begin(place.name)
 
 
+class Unreadable(msgspec.Struct, frozen=True):
+    """The log of a member cannot be read, or can again."""
+
+    member: str
+    why: str | None
+    """None: it is read again."""
+
+
+class _Readability:
+    """What is new about logs that cannot be read.
+
+    One that was readable before has some time to come back: its member may be writing it anew.
+    """
+
+    def __init__(self) -> None:
+        self._read: set[str] = set()
+        self._since: dict[str, float] = {}
+        self._told: set[str] = set()
+
+    def news(self, members: Mapping[str, AuditedMember], now: float) -> Iterator[Unreadable]:
+        for name, member in members.items():
+            if member.why_away is None:
+                self._read.add(name)
+                self._since.pop(name, None)
+                if name in self._told:
+                    self._told.remove(name)
+                    yield Unreadable(name, None)
+            elif name not in self._told:
+                grace = GRACE if name in self._read else 0.0
+                if now - self._since.setdefault(name, now) >= grace:
+                    self._told.add(name)
+                    yield Unreadable(name, member.why_away)
+
+
 def run_audit(
     audit: LogAudit,
     *,
@@ -143,15 +177,16 @@ def run_audit(
     stop: Event | None = None,
     stays: bool = False,
     tell: Callable[[Disagreement], None] | None = None,
-    note: Callable[[LeftBehind], None] | None = None,
+    note: Callable[[LeftBehind | Unreadable], None] | None = None,
 ) -> list[Disagreement]:
     """Follows the logs until two disagree, until `stop` is set, or until nothing was new for `until_idle` seconds.
 
     `stays`: goes on until `stop` is set, so that whoever scrapes its metrics sees what was found. `tell`: is called
-    with each disagreement at once; `note`: with each member that has what the group went on without. Raises `LogError`
-    if no log can be read; one of several counts as away.
+    with each disagreement at once; `note`: with each member that has what the group went on without, or whose log
+    cannot be read. Raises `LogError` if no log can be read; one of several counts as away.
     """
     stopped, told, busy, noted = stop or Event(), 0, time.monotonic(), set[LeftBehind]()
+    readability = _Readability()
     ended = False
     while not ended:
         if not audit.found and audit.step():
@@ -163,9 +198,13 @@ def run_audit(
             if tell is not None:
                 tell(each)
         told = len(audit.found)
-        for left in set(audit.left_behind) - noted:
-            if note is not None:
-                note(left)
+        besides: list[LeftBehind | Unreadable] = [
+            *readability.news(audit.members, time.monotonic()),
+            *(set(audit.left_behind) - noted),
+        ]
+        if note is not None:
+            for news in besides:
+                note(news)
         noted |= set(audit.left_behind)
         ended = ended or (bool(told) and not stays) or stopped.wait(_POLL)
     if not audit.found and all(each.why_away is not None for each in audit.members.values()):
