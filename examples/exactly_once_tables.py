@@ -59,7 +59,10 @@ def delta_table(place: str, query: str) -> WriteBatch:
 
 
 def iceberg_table(catalog: Any, name: str, query: str) -> WriteBatch:
-    """A snapshot of Iceberg has the rows, and the number among its properties."""
+    """A snapshot of Iceberg has the rows, and the number among its properties.
+
+    Whoever expires snapshots must keep the last one of each query: the number of its last batch is there alone.
+    """
     key = f"batch.{query}"
 
     def write(batch: DataFrame, number: int) -> None:
