@@ -6,11 +6,13 @@ last rounds, and the round trip without queues the shortest of the last seconds.
 twice the product may be under way. It is chosen since a loss says nothing to it: on a line that loses one packet in a
 hundred at random, an algorithm that slows down at each loss (Reno, CUBIC) is left with some per cent of the line.
 
-Three departures. Losses count where the round trip is longer than its shortest by a quarter or more, so that there is a
+Four departures. Losses count where the round trip is longer than its shortest by a quarter or more, so that there is a
 queue, which overflows: then less may be under way for a while (version 2 has a similar limit). The first phase, which
 doubles the rate in each round, ends with the first round that was a quarter longer throughout (as HyStart does): else
 what is sent too much would overflow the queue. And the shortest round trip is measured again with half of the product
-under way, not with four packets, as in version 2.
+under way, not with four packets, as in version 2. And 32 packets more may be under way, the same number whatever the
+path: where several share a line whose queue is longer than its round trip, all are limited by what may be under way,
+and would keep for ever the shares with which they began, if that was in proportion to what each has.
 
 Timeouts are those of RFC 6298: a smoothed round trip and its variation, with the delay of acknowledgments. No clock:
 times are seconds, passed in.
@@ -22,6 +24,7 @@ from typing import NamedTuple
 STARTUP_GAIN = 2.885  # 2 / ln 2: doubles the rate in each round
 CYCLE = (1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0)  # gains of the rate, each for a shortest round trip
 WINDOW_GAIN = 2.0
+SHARING_PACKETS, SHARING_SECONDS = 32, 0.05  # that each link may have under way besides; the latter at its own rate
 GROWTH = 1.25  # of the bandwidth in a round: with less of it in three rounds the path is full
 ROUNDS = 10  # for which a bandwidth counts
 SHORTEST_FOR = 10.0  # seconds for which the shortest round trip counts
@@ -209,6 +212,7 @@ class PathModel:
         allowed = WINDOW_GAIN * product
         if self.full:
             allowed += bandwidth * (ACK_DELAY + LATE_SECONDS)
+            allowed += min(SHARING_PACKETS * self._packet, max(least, bandwidth * SHARING_SECONDS))
         if self._ceiling:
             allowed = min(allowed, self._ceiling)
         if now < self._probe_until:
