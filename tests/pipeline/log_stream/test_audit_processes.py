@@ -13,6 +13,8 @@ import urllib.request
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from textwrap import indent
+from typing import Any
 
 import msgspec
 import pytest
@@ -26,6 +28,7 @@ from ordercast.pipeline.log_stream.reading import frames_of
 from tests.live.ports import free_group, free_port
 from tests.pipeline.log_stream.campaign import MEMBER
 from tests.pipeline.log_stream.member_logs import MEMBERS, packet, write_log, write_logs
+from tests.pipeline.log_stream.streams_page import blocks
 
 PACKETS = [packet(number) for number in range(40)]
 SECONDS = 5.0
@@ -101,6 +104,59 @@ def test_logs_that_grow_by_other_orders(tmp_path: Path) -> None:
         audit.wait_for(lambda: audit.metric("disagreements", kind="order") in {1, 2}, "an alarm")  # with A, and with B
         assert audit.ended() == 1
     assert "order: the logs of C and A have different orders below position 63\n" in audit.out
+
+
+@contextmanager
+def prometheus_of(folder: Path, scraped: int) -> Iterator[int]:
+    """A Prometheus with the rules of the guide; its port."""
+    port, folder = free_port(), folder / "prometheus"
+    folder.mkdir()
+    [rules] = blocks("Audit a group while it runs", "yaml")
+    (folder / "rules.yml").write_text(f"groups:\n- name: audit\n  interval: 1s\n  rules:\n{indent(rules, '  ')}")
+    targets = f"scrape_configs:\n- job_name: audit\n  static_configs:\n  - targets: ['127.0.0.1:{scraped}']\n"
+    limits = "global:\n  scrape_interval: 1s\n  evaluation_interval: 1s\n"
+    (folder / "prometheus.yml").write_text(f"{limits}rule_files: [rules.yml]\n{targets}")
+    place = [f"--config.file={folder / 'prometheus.yml'}", f"--storage.tsdb.path={folder / 'data'}"]
+    command = [str(shutil.which("prometheus")), *place, f"--web.listen-address=127.0.0.1:{port}"]
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=log)  # noqa: S603
+    try:
+        yield port
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+def asked(port: int, path: str) -> Any:
+    """What Prometheus answers; None while it starts."""
+    with suppress(OSError), urllib.request.urlopen(f"http://127.0.0.1:{port}/api/v1/{path}", timeout=5) as answer:
+        return json.loads(answer.read())["data"]
+    return None
+
+
+@pytest.mark.soak
+@pytest.mark.skipif(shutil.which("prometheus") is None, reason="Prometheus is not installed")
+def test_prometheus_raises_the_alarm_of_the_guide(tmp_path: Path) -> None:
+    """With the rules as they stand there: silent while the members agree, and firing when they do not."""
+    logs = tmp_path / "logs"
+    write_logs(logs, PACKETS[:10])
+    port = free_port()
+    with audit_of(tmp_path, str(logs), "--metrics", str(port)) as audit, prometheus_of(tmp_path, port) as prometheus:
+        agreed = "query?query=ordercast_audit_agreed_position"
+
+        def alarms() -> set[tuple[str, str, str]]:
+            """The name, the kind and the state of each."""
+            found = asked(prometheus, "alerts") or {"alerts": []}
+            labels = ((each["labels"], each["state"]) for each in found["alerts"])
+            return {(each["alertname"], each["kind"], state) for each, state in labels}
+
+        audit.wait_for(lambda: (asked(prometheus, agreed) or {}).get("result"), "a scrape")
+        assert asked(prometheus, agreed)["result"][0]["value"][1] == "30"
+        assert alarms() == set()
+        write_logs(logs, PACKETS[20:22], "A", "B")
+        write_log(logs / "C", [PACKETS[21], PACKETS[20]])
+        audit.wait_for(lambda: alarms() == {("MembersDisagree", "order", "firing")}, "an alarm")
+        assert audit.ended() == 1
 
 
 class Processes:

@@ -14,9 +14,9 @@ import pytest
 
 from ordercast.gateway import batches_in
 from tests.live.ports import free_group
+from tests.pipeline.log_stream.streams_page import blocks
 from tests.pipeline.sparks import environment, free_port
 
-PAGE = Path(__file__).parents[3] / "docs/howto/spark-streams.md"
 SENDS_BACK = """
 from ordercast.pipeline.session import session
 
@@ -26,11 +26,6 @@ with session("local[2]") as spark:
     query.stop()
 """
 PATIENCE = 120.0  # seconds, on a machine that does much else
-
-
-def blocks(heading: str, language: str) -> list[str]:
-    [section] = re.findall(rf"^## {heading}\n(.*?)(?=^## )", PAGE.read_text(), flags=re.DOTALL | re.MULTILINE)
-    return re.findall(rf"^```{language}\n(.*?)^```", section, flags=re.DOTALL | re.MULTILINE)
 
 
 class Terminals:
