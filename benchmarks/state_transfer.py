@@ -161,11 +161,11 @@ async def read(group: ordercast.Group, counted: list[int]) -> None:
         counted[0] += len(batch)
 
 
-async def joining(key: Path, contacts: list[str], size: int, told: Connection) -> None:
+async def joining(key: Path, size: int, told: Connection) -> None:
     """D."""
     state = Blob(size)
     begun = time.perf_counter()
-    group = await ordercast.join("measured", contacts=contacts, name="D", bind="127.0.0.1:0", key=key, state=state)
+    group = await ordercast.join("measured", contacts="local", name="D", key=key, state=state)
     told.send({"seconds": time.perf_counter() - begun, "loaded": state.loaded, "cpu": time.process_time()})
     reading = asyncio.create_task(read(group, [0]))
     await asyncio.get_running_loop().run_in_executor(None, told.recv)
@@ -186,9 +186,6 @@ def rate(first: dict[str, float], last: dict[str, float]) -> float:
 
 def beside_group(order: str, size: int, key: Path) -> dict[str, float]:
     """Rates before, during and after the transfer of a state."""
-    from ordercast.live.transport.addresses import members_of  # noqa: PLC0415
-
-    contacts = [str(address) for address in members_of("measured", ["A", "B", "C"]).values()]
     pipes, processes = {}, []
     for name in "ABC":
         pipes[name], theirs = multiprocessing.Pipe()
@@ -201,7 +198,7 @@ def beside_group(order: str, size: int, key: Path) -> dict[str, float]:
     time.sleep(SECONDS)
     before = ask(pipes["B"])
     ours, theirs = multiprocessing.Pipe()
-    processes.append(multiprocessing.Process(target=run, args=(joining, key, contacts, size, theirs)))
+    processes.append(multiprocessing.Process(target=run, args=(joining, key, size, theirs)))
     processes[-1].start()
     joined: dict[str, float] = ours.recv()
     during = ask(pipes["B"])

@@ -5,8 +5,8 @@ import msgspec
 from ordercast.model.machine import SetTimer, TimerFired
 from ordercast.protocols.membership.events import Blocked, ReceiveOutside, SendOutside
 from ordercast.protocols.membership.machine import Phase
-from ordercast.protocols.membership.units import Find, Flush, Found, Propose
-from tests.protocols.membership.hand import Hand, sent
+from ordercast.protocols.membership.units import Answer, Find, Flush, Found, Propose
+from tests.protocols.membership.hand import Hand, apply_of, person, sent
 
 
 def test_who_cannot_reach_a_quorum_says_so_and_keeps_asking() -> None:
@@ -81,3 +81,21 @@ def test_a_blocked_member_hears_that_the_others_went_on() -> None:
     hand.give(2, ReceiveOutside(found, "address 0"))
     assert hand.told[2][-2:] == ["Unblocked", "Excluded"]
     assert hand.members[2].phase is Phase.RETIRED
+
+
+def test_who_applies_at_a_blocked_member_is_told_that_it_waits_for_more_than_its_turn() -> None:
+    """Its own former life may be the one that is missing: then the group cannot go on."""
+    hand = Hand(2)
+    new = msgspec.structs.replace(person(0), number=77)
+
+    def answered() -> str:
+        hand.outside.clear()
+        hand.give(1, ReceiveOutside(apply_of(new, hand.members[1]), "address 0"))
+        [answer] = [unit for _, unit in hand.outside if isinstance(unit, Answer)]
+        assert not answer.refused
+        return answer.why
+
+    hand.flush(1)
+    assert answered() == "the group takes it in soon"
+    hand.give(1, TimerFired("view.blocked"))
+    assert answered() == "n1 is cut off from too many members of view 0"
