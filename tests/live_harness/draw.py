@@ -124,29 +124,35 @@ _KINDS = ("dies", "dies", "joins", "leaves", "pauses", "split", "deaf", "storm",
 _HOW = ("members", "contacts")
 
 
-def one_at_a_time(number: int, faults: int = 8) -> Plan:
-    """A group of three to which one thing is done after the other, each when the others could settle what came before.
+def faults_apart(number: int, faults: int = 8, *, founders: int = 3, together: int = 1) -> Plan:
+    """A group to which something is done, to so many members at once, and again when that could be settled.
 
     A process is killed and started again, pauses, or is cut off, in one direction or in both.
     """
-    rng = Random(f"one at a time {number}")
-    setup = Setup(order=rng.choice(ORDERS), place=rng.choice(["network", "machine"]))
-    names, timeout, at = _FOUNDERS[: setup.founders], setup.failure_timeout, 0.2
+    rng = Random(f"apart {number}")
+    setup = Setup(order=rng.choice(ORDERS), place=rng.choice(["network", "machine"]), founders=founders)
+    names, timeout, at = _FOUNDERS[:founders], setup.failure_timeout, 0.2
     steps: list[str] = []
     for _ in range(faults):
-        name = rng.choice(names)
-        others = [each for each in names if each != name]
-        lasting = rng.choice([0.3, 1.5, 3.5]) * timeout
-        kind = rng.choice(["dies", "pauses", "split", "deaf", "mute"])
-        steps += [f"{at + 0.01 * each:.4f} {names[each % 3]} sends 20" for each in range(3)]
-        if kind == "dies":
-            steps += [f"{at:.4f} {name} dies", f"{at + lasting:.4f} {name} starts members"]
-        elif kind == "pauses":
-            steps.append(f"{at:.4f} {name} pauses {lasting}")
-        elif kind == "split":
-            steps.append(f"{at:.4f} split {name} {lasting}")
-        else:
-            pairs = [f"{name}<{each}" if kind == "deaf" else f"{each}<{name}" for each in others]
-            steps += [f"{at:.4f} deaf {pair} {lasting}" for pair in pairs]
-        at += lasting + rng.uniform(3.0, 5.0) * timeout
+        steps += [f"{at + 0.01 * place:.4f} {name} sends 20" for place, name in enumerate(names)]
+        longest = 0.0
+        for name in rng.sample(names, together):
+            lasting = rng.choice([0.3, 1.5, 3.5]) * timeout
+            longest = max(longest, lasting)
+            steps += _one_fault(rng, name, [each for each in names if each != name], at, lasting)
+        at += longest + rng.uniform(3.0, 5.0) * timeout
     return Plan(seed=number, setup=setup, steps=tuple(sorted(steps, key=lambda step: float(step.split()[0]))))
+
+
+def _one_fault(rng: Random, name: str, others: list[str], at: float, lasting: float) -> list[str]:
+    match rng.choice(["dies", "pauses", "split", "deaf", "mute"]):
+        case "dies":
+            return [f"{at:.4f} {name} dies", f"{at + lasting:.4f} {name} starts members"]
+        case "pauses":
+            return [f"{at:.4f} {name} pauses {lasting}"]
+        case "split":
+            return [f"{at:.4f} split {name} {lasting}"]
+        case "deaf":
+            return [f"{at:.4f} deaf {name}<{other} {lasting}" for other in others]
+        case _:
+            return [f"{at:.4f} deaf {other}<{name} {lasting}" for other in others]

@@ -22,7 +22,7 @@ from ordercast.model.errors import GroupAborted
 from ordercast.protocols.membership.coordinator import Coordinator
 from ordercast.protocols.sequencer.flush import SequencerFlush
 from tests.live_harness.__main__ import main
-from tests.live_harness.draw import ORDERS, draw, one_at_a_time
+from tests.live_harness.draw import ORDERS, draw, faults_apart
 from tests.live_harness.plan import Plan, Setup, Weather, from_toml, to_toml
 from tests.live_harness.run import Run, run_plan
 from tests.live_harness.shrink import shrunk
@@ -53,7 +53,12 @@ def is_lost_or_wrong(plan: Plan) -> bool:
 
 @pytest.mark.parametrize("number", range(7))
 def test_a_group_of_three_lives_through_any_faults_that_come_one_at_a_time(number: int) -> None:
-    assert not is_lost_or_wrong(one_at_a_time(number))
+    assert not is_lost_or_wrong(faults_apart(number))
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_a_group_of_five_lives_through_any_faults_that_come_two_at_a_time(number: int) -> None:
+    assert not is_lost_or_wrong(faults_apart(number, 5, founders=5, together=2))
 
 
 RETURNS_TOO_LATE = """
@@ -262,9 +267,11 @@ def test_live_code_reads_clocks_chance_and_sockets_only_where_they_can_be_replac
 
 
 @pytest.mark.soak
+@pytest.mark.parametrize("together", [1, 2])
 @pytest.mark.parametrize("first", range(1000, 1300, 30))
-def test_many_groups_of_three_live_through_any_faults_that_come_one_at_a_time(first: int) -> None:
-    assert [number for number in range(first, first + 30) if is_lost_or_wrong(one_at_a_time(number, 14))] == []
+def test_many_groups_live_through_any_faults_that_a_majority_is_spared(first: int, together: int) -> None:
+    numbers, options = range(first, first + 30), {"founders": 1 + 2 * together, "together": together}
+    assert [number for number in numbers if is_lost_or_wrong(faults_apart(number, 14, **options))] == []
 
 
 @pytest.mark.soak
