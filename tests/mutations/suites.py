@@ -324,6 +324,7 @@ SUITES = (
                 *("pipeline.test_cut_points", "pipeline.test_partition_overlaps", "pipeline.test_partition_results"),
                 *("pipeline.test_searched_partitions", "pipeline.test_across_partitions"),
                 *("pipeline.test_levels_in_partitions", "pipeline.test_partitioned", "pipeline.test_profiles"),
+                *("pipeline.test_partition_rules", "pipeline.test_audit_changing_groups"),
             ],
         ),
     ),
@@ -410,8 +411,13 @@ SUITES = (
     Suite(
         "restart",
         "restart",
-        [f"protocols.restart.{name}" for name in ("assessment", "standing", "machine", "node_log")],
-        Battery(["protocols.test_restart_machine", "protocols.test_restart_plans", "live.durable.test_assessment"]),
+        [f"protocols.restart.{name}" for name in ("assessment", "standing", "machine", "node_log", "durable_node")],
+        Battery(
+            [
+                *("protocols.test_restart_machine", "protocols.test_restart_plans", "live.durable.test_assessment"),
+                *("simulator.test_restarts", "explorer.test_explore_logs"),
+            ]
+        ),
     ),
     Suite(
         "replicated",
