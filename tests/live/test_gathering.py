@@ -59,6 +59,20 @@ def test_data_take_along_what_waits_and_keep_the_order() -> None:
     asyncio.run(test())
 
 
+def test_what_is_passed_on_is_not_waited_for_any_more() -> None:
+    """Else the next round would be passed on when the time of this one is over."""
+
+    async def test() -> None:
+        gathering, _ = gathered()
+        gathering.add(1, b"a", waits=True)
+        timer = gathering._timer
+        assert timer is not None
+        gathering.add(1, b"data", waits=False)
+        assert (timer.cancelled(), gathering._timer) == (True, None)
+
+    asyncio.run(test())
+
+
 def test_who_acknowledged_with_data_is_not_waited_for() -> None:
     async def test() -> None:
         gathering, sent = gathered()

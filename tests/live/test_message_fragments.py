@@ -31,6 +31,7 @@ def test_what_is_too_large_is_dropped_and_the_next_is_not() -> None:
     assert reassembler.messages(packet(0, FIRST_FRAGMENT + b"xx"), 0b11) == []
     for _ in range(2):
         assert reassembler.messages(packet(0, FRAGMENT + b"xx"), 0b11) == []
+    assert reassembler.partials[0, 0].fragments == [], "nothing of it is kept"
     assert reassembler.messages(packet(0, LAST_FRAGMENT + b"x"), 0b11) == []
     assert reassembler.too_large == 1
     assert reassembler.messages(packet(0, FIRST_FRAGMENT + b"xx"), 0b11) == []
