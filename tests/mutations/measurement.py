@@ -29,6 +29,9 @@ from tests.mutations.mutation import PLACES, path_of, reached
 Lines = Mapping[str, frozenset[int]]
 """By module, named as in a mutation."""
 _FORK = get_context("fork")
+TRACED_BELOW = 0.3
+"""Seconds of processor time: which lines a longer check runs is not looked at, which would take several times as long;
+it is held against every mutation that no quicker one notices."""
 _IS_OF_A_FUNCTION = 1  # CO_OPTIMIZED, which code of modules and classes has not
 
 
@@ -38,12 +41,12 @@ class Measured(NamedTuple):
     check: Check
     """With its limit."""
     seconds: float
-    lines: Lines
-    """Of functions; also those that run when its module is imported."""
+    lines: Lines | None
+    """Of functions; also those that run when its module is imported. None: it takes so long that nobody looked."""
 
     def runs(self, module: str, lines: Collection[int]) -> bool:
-        """Whether it runs one of these lines."""
-        return not self.lines.get(module, frozenset()).isdisjoint(lines)
+        """Whether it runs one of these lines, as far as is known."""
+        return self.lines is None or not self.lines.get(module, frozenset()).isdisjoint(lines)
 
 
 def measured(checks: Iterable[Check], code: Sequence[str], file: Path | None = None) -> list[Measured]:
@@ -62,17 +65,20 @@ def measured(checks: Iterable[Check], code: Sequence[str], file: Path | None = N
 
 
 def _measure(check: Check, code: Sequence[str], at_import: Lines, needed: set[str]) -> Measured:
-    seconds, on_processor = apart(lambda: _times(check))
-    lines, loaded = apart(lambda: _lines(check.run, code))
+    seconds, on_processor, loaded = apart(lambda: _times(check))
     needed |= loaded
+    limited = check._replace(limit=2 + PATIENCE * on_processor)
+    if on_processor > TRACED_BELOW:
+        return Measured(limited, seconds, None)
+    lines, _ = apart(lambda: _lines(check.run, code))
     both = {module: lines.get(module, frozenset()) | at_import.get(module, frozenset()) for module in code}
-    return Measured(check._replace(limit=2 + PATIENCE * on_processor), seconds, both)
+    return Measured(limited, seconds, both)
 
 
-def _times(check: Check) -> tuple[float, float]:
+def _times(check: Check) -> tuple[float, float, set[str]]:
     began, processor_began = time.perf_counter(), time.process_time()
     check.run()
-    return time.perf_counter() - began, time.process_time() - processor_began
+    return time.perf_counter() - began, time.process_time() - processor_began, _loaded()
 
 
 def _lines_at_import(module: str, code: Sequence[str]) -> tuple[Lines, set[str]]:
@@ -92,7 +98,11 @@ def _lines(work: Callable[[], object], code: Sequence[str]) -> tuple[Lines, set[
     finally:
         sys.settrace(None)
     lines = {module: frozenset(lines) for module, lines in tracer.found.items()}
-    return lines, {name for name in sys.modules if _is_measured(name)}
+    return lines, _loaded()
+
+
+def _loaded() -> set[str]:
+    return {name for name in sys.modules if _is_measured(name)}
 
 
 def _is_measured(name: str) -> bool:
@@ -185,8 +195,8 @@ class _Kept:
             if (check.test, check.values) not in known:
                 return None
             limit, seconds, lines = known[check.test, check.values]
-            by_module = {module: frozenset(numbers) for module, numbers in lines.items()}
-            found.append(Measured(check._replace(limit=limit), seconds, by_module))
+            by_module = {module: frozenset(numbers) for module, numbers in (lines or {}).items()}
+            found.append(Measured(check._replace(limit=limit), seconds, None if lines is None else by_module))
         return found
 
     def add(self, module: str, code: Sequence[str], found: Iterable[Measured], needed: set[str]) -> None:
@@ -198,7 +208,7 @@ class _Kept:
                     it.check.values,
                     it.check.limit,
                     it.seconds,
-                    {k: sorted(v) for k, v in it.lines.items() if v},
+                    None if it.lines is None else {name: sorted(lines) for name, lines in it.lines.items() if lines},
                 ]
                 for it in found
             ]

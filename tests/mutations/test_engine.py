@@ -40,6 +40,17 @@ def tried(mutation: Spot, *checks: Check) -> Outcome:
     return outcome
 
 
+@pytest.fixture(autouse=True)
+def all_are_traced(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measurement, "TRACED_BELOW", 1000)
+
+
+def test_a_long_check_is_held_against_everything(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measurement, "TRACED_BELOW", 0)
+    known = measured(checks_of(["tests.protocols.test_gaps"]), [GAPS])
+    assert all(each.runs(OTHER, [1]) for each in known)
+
+
 def test_a_mutation_is_held_against_the_checks_that_run_its_lines_the_quickest_first() -> None:
     known = measured(checks_of(["tests.protocols.test_gaps", "tests.protocols.test_destinations"]), [GAPS, OTHER])
     ranges, other = SUITE.trials([spot("| >= -> >"), every_spot(OTHER)[0]])

@@ -194,3 +194,14 @@ def test_one_that_looks_for_the_group_anew_says_so() -> None:
         outputs = one.handle(TimerFired("join.apply"))
     assert outputs[0] == Waits("no member answers")
     assert not isinstance(outputs[1], SendControl | Answer)
+
+
+@pytest.mark.parametrize(
+    ("blocked", "why"),
+    [(False, "the group takes it in soon"), (True, "n0 is cut off from too many members of view 0")],
+)
+def test_one_that_applies_is_told_whether_the_member_can_take_it_in(blocked: bool, why: str) -> None:
+    hand = Hand(3)
+    hand.members[0].blocking.blocked = blocked
+    answers = [output.unit for output in hand.apply(7, 0) if isinstance(output, SendOutside)]
+    assert [unit.why for unit in answers if isinstance(unit, Answer)] == [why]

@@ -163,6 +163,7 @@ def test_a_welcome_names_the_incarnation() -> None:
     broken = msgspec.structs.replace(welcome, source=9)
     assert [type(each) for each in hears(one, broken)] == [Discard]
     assert hears(one, welcome)[-1] == Joined(welcome)
+    assert hears(one, welcome) == [], "it is a member, and no joiner any more"
 
 
 # --- members ---
