@@ -120,7 +120,7 @@ class _Text(HTMLParser):
         self.links: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag not in {"meta", "br"}:
+        if tag not in {"meta", "br", "wbr"}:
             self.open.append(tag)
         self.links += [value or "" for name, value in attrs if name in {"href", "src"}]
 

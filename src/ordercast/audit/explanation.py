@@ -24,11 +24,11 @@ def word_of(finding: Finding) -> str:
 
 def _lines(verdict: Verdict) -> Iterator[str]:
     result = "Every property holds" if verdict.holds else "Some properties are violated"
-    yield f"{result}: {_counted(verdict.runs, 'run')}, {_counted(verdict.deliveries, 'delivery', 'deliveries')}."
+    yield f"{result}: {counted(verdict.runs, 'run')}, {counted(verdict.deliveries, 'delivery', 'deliveries')}."
     for protocol, part in verdict.by_protocol.items():
         if len(verdict.by_protocol) > 1:
             found = ", ".join(f"{name} {count:,}" for name, count in part.violations.items()) or "no violation"
-            yield _indented(f"{protocol}: {_counted(part.runs, 'run')}: {found}")
+            yield _indented(f"{protocol}: {counted(part.runs, 'run')}: {found}")
     for name, finding in verdict.findings.items():
         yield ""
         yield f"{name}: {word_of(finding)}"
@@ -38,7 +38,7 @@ def _lines(verdict: Verdict) -> Iterator[str]:
                 yield _indented("Only parts of long runs were searched in detail; none was seen there.")
             continue
         at_least = "At least " if finding.at_least else ""
-        yield _indented(f"{at_least}{_counted(finding.violations, 'violation')}{_about(finding)}. For example:")
+        yield _indented(f"{at_least}{counted(finding.violations, 'violation')}{_about(finding)}. For example:")
         for witness in finding.witnesses[:_SHOWN]:
             where = f"run {witness.run}: " if verdict.runs > 1 else ""
             yield _indented(f"- {where}{verdict.told(witness)}")
@@ -47,7 +47,7 @@ def _lines(verdict: Verdict) -> Iterator[str]:
         yield fill(f"Not recorded, so not judged: {', '.join(verdict.not_recorded)}.", _WIDTH)
     if verdict.excused_runs:
         yield ""
-        yield f"Nodes are excused in {_counted(verdict.excused_runs, 'run')}:"
+        yield f"Nodes are excused in {counted(verdict.excused_runs, 'run')}:"
         yield from (_indented(sentence) for sentence in verdict.told_excused()[:_SHOWN])
     for sentence in verdict.incomplete_records:
         yield ""
@@ -62,7 +62,8 @@ def _about(finding: Finding) -> str:
     return f" ({named}{f', {more:,} more' if more else ''})" if most else ""
 
 
-def _counted(count: int, noun: str, plural: str = "") -> str:
+def counted(count: int, noun: str, plural: str = "") -> str:
+    """A number with its noun: `1 run`, `2 deliveries`."""
     return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
 
 

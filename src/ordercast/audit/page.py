@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 
 from ordercast.audit.definitions import DEFINITIONS
-from ordercast.audit.explanation import word_of
+from ordercast.audit.explanation import counted, word_of
 from ordercast.audit.verdict import Finding, Verdict
 
 _STYLE = """
@@ -23,6 +23,8 @@ body { margin: 0 auto; padding: 1.2rem 1rem 3rem; max-width: 60rem; background: 
 h1 { font-size: 1.5rem; line-height: 1.25; } h2 { font-size: 1.15rem; margin: 2rem 0 0.4rem; }
 .scroll { overflow-x: auto; } table { border-collapse: collapse; font-variant-numeric: tabular-nums; min-width: 60%; }
 th, td { text-align: left; vertical-align: top; padding: 0.3rem 0.9rem 0.3rem 0; border-bottom: 1px solid var(--line); }
+th, td { overflow-wrap: normal; }
+@media (max-width: 600px) { table { font-size: 0.8rem; } th, td { padding-right: 0.45rem; } }
 td.n, th.n { text-align: right; } th { font-weight: 600; } .what { color: var(--soft); font-size: 0.88rem; }
 .holds { color: var(--good); } .violated { color: var(--bad); font-weight: 600; } .open { color: var(--open); }
 li { margin: 0.25rem 0; } .soft { color: var(--soft); } a { color: inherit; }
@@ -38,7 +40,7 @@ def page(verdict: Verdict, trace: str) -> str:
     body = [
         f"<h1>{escape(title)}</h1>",
         f'<p class="{"holds" if verdict.holds else "violated"}">{word}.</p>',
-        f"<p>{verdict.runs:,} runs, {verdict.deliveries:,} deliveries.</p>",
+        f"<p>{counted(verdict.runs, 'run')}, {counted(verdict.deliveries, 'delivery', 'deliveries')}.</p>",
         *_results(verdict),
         *_violations(verdict),
         *_by_protocol(verdict),
@@ -59,7 +61,7 @@ def page(verdict: Verdict, trace: str) -> str:
 def _results(verdict: Verdict) -> Iterator[str]:
     rows = [
         (
-            f'<code>{escape(name)}</code><br><span class="what">{escape(DEFINITIONS.get(name, ""))}</span>',
+            f'<code>{_named(name)}</code><br><span class="what">{escape(DEFINITIONS.get(name, ""))}</span>',
             f'<span class="{_CLASSES.get(word_of(finding), "open")}">{word_of(finding)}</span>',
             f"{finding.runs:,}",
             _count(finding),
@@ -68,7 +70,7 @@ def _results(verdict: Verdict) -> Iterator[str]:
     ]
     rows += [
         (
-            f'<code>{escape(name)}</code><br><span class="what">{escape(DEFINITIONS.get(name, ""))}</span>',
+            f'<code>{_named(name)}</code><br><span class="what">{escape(DEFINITIONS.get(name, ""))}</span>',
             '<span class="open">not recorded, so not judged</span>',
             f"{runs:,}",
             "",
@@ -82,7 +84,7 @@ def _results(verdict: Verdict) -> Iterator[str]:
 def _violations(verdict: Verdict) -> Iterator[str]:
     for name, finding in verdict.findings.items():
         if not finding.holds:
-            yield f"<h2>{escape(name)}: {_count(finding)} violations</h2>"
+            yield f"<h2>{escape(name)}: {_at_least(finding)}{counted(finding.violations, 'violation')}</h2>"
             yield f'<p class="what">{escape(DEFINITIONS.get(name, ""))} The first that were found:</p><ul>'
             for witness in finding.witnesses:
                 yield f'<li>{escape(verdict.told(witness))} <span class="soft">(run {escape(witness.run)})</span></li>'
@@ -94,7 +96,7 @@ def _by_protocol(verdict: Verdict) -> Iterator[str]:
     rows = [
         (
             escape(name),
-            escape(", ".join(f"{what} {count:,}" for what, count in part.violations.items()) or "none"),
+            ", ".join(f"{_named(what)} {count:,}" for what, count in part.violations.items()) or "none",
             f"{part.runs:,}",
             f"{part.deliveries:,}",
         )
@@ -117,7 +119,7 @@ def _by_node(verdict: Verdict) -> Iterator[str]:
     rows = [
         (escape(node), *(f"{finding.by_node[node]:,}" for finding in wrong.values())) for node in worst[:_MOST_NODES]
     ]
-    yield from _table(("node", *map(escape, wrong)), rows, numbers=1)
+    yield from _table(("node", *map(_named, wrong)), rows, numbers=1)
     if len(worst) > _MOST_NODES:
         yield f'<p class="soft">{len(worst) - _MOST_NODES:,} more nodes have violations.</p>'
 
@@ -142,8 +144,17 @@ def _table(titles: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: int
     yield "</tbody></table></div>"
 
 
+def _named(name: str) -> str:
+    """The name of a property, which may be broken at its underlines."""
+    return escape(name).replace("_", "_<wbr>")
+
+
 def _count(finding: Finding) -> str:
-    return f"{'at least ' if finding.at_least else ''}{finding.violations:,}"
+    return f"{_at_least(finding)}{finding.violations:,}"
+
+
+def _at_least(finding: Finding) -> str:
+    return "at least " if finding.at_least else ""
 
 
 def _download(verdict: Verdict) -> str:
