@@ -1,5 +1,6 @@
 """Traces on a storage that has a URL: the same files, put whole, and read from there."""
 
+import os
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -145,3 +146,13 @@ def test_a_url_that_cannot_be_is_said(text: str, sentence: str) -> None:
     with pytest.raises(ConfigError) as raised:
         location(text).exists()
     assert str(raised.value).startswith(sentence)
+
+
+def test_another_endpoint_in_the_environment_is_another_file_system(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[str | None] = []
+    monkeypatch.setattr(storage, "_s3", lambda _: opened.append(os.environ.get("AWS_ENDPOINT_URL")))
+    path = RemotePath("s3", "of-this-test/trace")
+    for endpoint in ("http://127.0.0.1:1", "http://127.0.0.1:2", "http://127.0.0.1:2"):
+        monkeypatch.setenv("AWS_ENDPOINT_URL", endpoint)
+        path._opened()
+    assert opened == ["http://127.0.0.1:1", "http://127.0.0.1:2"]

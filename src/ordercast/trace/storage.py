@@ -28,6 +28,11 @@ from ordercast.trace.small_files import write_atomically
 
 _URL = re.compile(r"([a-z][a-z0-9+.-]+):/")
 _UNFINISHED = ".unfinished"
+_SETTINGS = (
+    *("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE", "AWS_REGION"),
+    *("AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"),
+)
+"""Names in the environment: where one of them changes, a file system that was opened is not used any more."""
 _OBJECTS = frozenset({"s3", "gcs", "abfs"})  # Arrow's names of storages without real folders
 
 
@@ -174,7 +179,8 @@ class RemotePath:
 
     def _opened(self) -> tuple[Any, str]:
         bucket, _, _ = self.path.partition("/")
-        filesystem, inside_host = _filesystem(self.scheme, bucket, self.options)
+        settings = tuple(os.environ.get(name) for name in _SETTINGS)
+        filesystem, inside_host = _filesystem(self.scheme, bucket, self.options, settings)
         return filesystem, self.path.partition("/")[2] if inside_host else self.path
 
 
@@ -252,8 +258,9 @@ def modified(path: Location) -> int:
 
 
 @lru_cache(maxsize=16)
-def _filesystem(scheme: str, host: str, options: str) -> tuple[Any, bool]:
-    """The file system of a URL, and whether its paths are without the host."""
+def _filesystem(scheme: str, host: str, options: str, settings: tuple[str | None, ...]) -> tuple[Any, bool]:
+    """The file system of a URL, and whether its paths are without the host; `settings`: of the environment."""
+    del settings  # what is kept for other ones is not taken
     from pyarrow import fs  # noqa: PLC0415 - only where there is a URL
 
     if scheme == "s3":
