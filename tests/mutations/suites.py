@@ -289,6 +289,7 @@ SUITES = (
                 *(f"audit.test_audit_{name}" for name in ("completeness", "order", "priorities", "levels", "views")),
                 *("audit.test_audit_logs", "audit.test_audit_reference", "audit.test_priority_definitions"),
                 *("audit.test_audit_records", "audit.test_verdict", "audit.test_audit_changing_groups"),
+                "audit.test_epochs_of_views",
                 *("audit.test_urgency", "audit.test_audit_durability", "audit.test_shrinking_views"),
             ]
         ),
