@@ -42,7 +42,7 @@ def wait_for(port: int) -> None:
     raise RuntimeError("the server does not answer")
 
 
-async def _measured(publish: Callable[[bytes], Awaitable[object]], size: int) -> str:
+async def measured(publish: Callable[[bytes], Awaitable[object]], size: int) -> str:
     """A lone message at a time, and then many with a bound on what is outstanding."""
     payload, delays = os.urandom(size), []
     for _ in range(LONE):
@@ -80,7 +80,7 @@ async def nats(folder: Path) -> list[str]:
             await stream.add_stream(name="S", subjects=["s"])
             how = "sync always" if sync else "this server cannot sync always: it answers before"
             publish = partial(stream.publish, "s", timeout=60)
-            found = [f"NATS JetStream, {how}, {await _measured(publish, size)}" for size in (100, 1024)]
+            found = [f"NATS JetStream, {how}, {await measured(publish, size)}" for size in (100, 1024)]
             await connection.close()
         except RuntimeError:
             continue  # it does not know the option
@@ -135,7 +135,7 @@ async def redis(folder: Path) -> list[str]:
     try:
         wait_for(port)
         connection = Redis(*await asyncio.open_connection("127.0.0.1", port))
-        found = [f"Redis Streams, appendfsync always, {await _measured(connection.add, size)}" for size in (100, 1024)]
+        found = [f"Redis Streams, appendfsync always, {await measured(connection.add, size)}" for size in (100, 1024)]
         connection.close()
         return found
     finally:

@@ -23,7 +23,7 @@ import time
 from pathlib import Path
 
 from command_line import parser_for
-from durable_peers import durable_logs
+from durable_peers import durable_logs, measured
 from lone_messages import lone_messages
 
 import ordercast
@@ -179,16 +179,18 @@ async def live(folder: Path | None, order: str, size: int, count: int) -> tuple[
     return cpu, count / seconds
 
 
-async def durable_milliseconds(folder: Path, order: str, count: int = 50) -> float:
-    """The median until a lone message is on the disks of a majority."""
+async def durable_group(folder: Path, order: str, size: int) -> str:
+    """Until messages are on the disks of a majority of three members: one after the other, and many at once."""
     groups = await group_of(folder, order)
-    delays = []
-    for _ in range(count):
-        begun = time.perf_counter()
-        await groups[0].send(bytes(100), until="durable")
-        delays.append(time.perf_counter() - begun)
-    await asyncio.gather(*(group.close() for group in groups))
-    return statistics.median(delays) * 1e3
+
+    async def read(group: ordercast.Group) -> None:
+        async for _ in group:
+            pass
+
+    reading = [asyncio.create_task(read(group)) for group in groups]
+    found = await measured(lambda payload: groups[0].send(payload, until="durable"), size)
+    await asyncio.gather(*(group.close() for group in groups), *reading)
+    return f"{order}, durable at a majority, {found}"
 
 
 def live_groups(folder: Path, order: str, messages: int, turns: int = 5) -> list[str]:
@@ -205,9 +207,7 @@ def live_groups(folder: Path, order: str, messages: int, turns: int = 5) -> list
             with_log = "with logs" if logged else "without  "
             cpu, rate = statistics.median(one[0] for one in each), statistics.median(one[1] for one in each)
             lines.append(f"{order}, {size} B, {with_log}: {cpu:.2f} µs, {rate:,.0f}/s")
-    lines.append(
-        f"{order}: durable at a majority after {asyncio.run(durable_milliseconds(folder / order, order)):.1f} ms"
-    )
+    lines += [asyncio.run(durable_group(folder / f"durable-{order}-{size}", order, size)) for size in (100, 1024)]
     return lines
 
 
@@ -225,7 +225,8 @@ def main() -> None:
     try:
         print(f"the disk: 4 KiB appended and synced, p50 {sync_milliseconds(place):.1f} ms")
         if asked.peers:
-            print(lone(place / "lone", 100, 100), lone(place / "lone-1024", 1024, 100), sep="\n")
+            for size in (100, 1024):
+                print(asyncio.run(durable_group(place / f"group-{size}", "sequenced", size)))
             print(*durable_logs(place), sep="\n")
             return
         for size, megabytes in ((100, 64), (1024, 256)):
