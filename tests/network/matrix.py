@@ -14,6 +14,7 @@ from tests.network.switch import Weather
 WEATHERS = {
     "loss 5 %": Weather(loss=0.05, delay=0.001),
     "loss 20 %": Weather(loss=0.2, delay=0.001),
+    "loss 30 %": Weather(loss=0.3, delay=0.001),
     "10–30 ms, a tenth doubled, a tenth overtakes": Weather(delay=0.01, jitter=0.02, duplicate=0.1, reorder=0.1),
     "50 ms each way, loss 1 %": Weather(loss=0.01, delay=0.05),
     "100 ms each way, loss 1 %": Weather(loss=0.01, delay=0.1),
@@ -41,6 +42,7 @@ CASES = [
     for case in (
         *(Case(order, 3, weather) for weather in WEATHERS),
         *(Case(order, members, "loss 20 %") for members in (5, 8)),
+        Case(order, 16, "loss 30 %"),
         Case(order, 5, "loss 20 %", multicast=True),
     )
 ]
