@@ -248,8 +248,9 @@ class GroupConfig(ConfigValue, frozen=True, kw_only=True):
     """ST: a node polls when what it waits for has not come in time; otherwise each of its statuses polls while it
     waits, which costs one more round of statuses when it waits no longer."""
     delivers_stable: bool = False
-    """ST: a packet is delivered when it is pre-acknowledged, which is when it is known to be stable, not only when it
-    is acknowledged. That is a round of statuses less, and the second round waits for something else to send."""
+    """ST, and SPO for packets to all nodes: a packet is delivered when it is pre-acknowledged, which is when it is
+    known to be stable, not only when it is acknowledged. That is a round of statuses less, and the second round waits
+    for something else to send."""
     priority: PriorityConfig = PriorityConfig()
     paper: PaperRules = PaperRules()
     sequencer: SequencerConfig = SequencerConfig()

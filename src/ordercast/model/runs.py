@@ -209,8 +209,8 @@ class RunConfig(ConfigValue, frozen=True, kw_only=True):
             )
         require(self.stall_timeout > 0, f"stall_timeout must be positive, not {self.stall_timeout}")
         require(
-            not self.group.delivers_stable or self.protocol == "st",
-            f"delivers_stable is for st, not {self.protocol}: in other orders what is stable has no place yet",
+            not self.group.delivers_stable or self.protocol in {"spo", "st"},
+            f"delivers_stable is for spo and st, not {self.protocol}",
         )
         _check_membership(self.group, self.faults)
         _check_logs(self)

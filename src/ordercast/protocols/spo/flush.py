@@ -3,7 +3,9 @@
 A member reports for each source what it expects (TREQ) and what is settled (`settlement`). The cut is the larger of
 what is settled for any of those that reported and what all of them have. Both are beginnings of the source's numbers,
 and each of those that reported has all of them that is to it. A packet that anybody delivered was pre-acknowledged by
-all its destinations: it is settled for one of those that reported, or none of them is a destination.
+all its destinations: it is settled for one of those that reported, or none of them is a destination. A packet to all
+that is delivered when it is pre-acknowledged (`delivers_stable`) is accepted by all, with all that its source sent
+before it: all that reported expect what follows it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -43,8 +45,10 @@ class SpoFlush(Flush):
         machine = self.machine
         out: list[Output] = []
         for source, end in enumerate(cut.ends):
-            for packet in machine.preacknowledged.logs[source]:
-                out += (Reached(Level.ACKNOWLEDGED, packet), Deliver(packet))
+            for place, packet in enumerate(machine.preacknowledged.logs[source]):
+                out.append(Reached(Level.ACKNOWLEDGED, packet))
+                if place >= machine.delivered_early[source]:
+                    out.append(Deliver(packet))
             for packet in (*machine.settlement.held[source], *machine.accepted.logs[source]):
                 if packet.seq < end:
                     out.append(Reached(Level.PREACKNOWLEDGED, packet))

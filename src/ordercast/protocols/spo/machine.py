@@ -51,6 +51,8 @@ from ordercast.protocols.spo.loss_detection import LossDetection
 from ordercast.protocols.spo.retransmission import Node, Retransmission, SelectiveRepeat
 from ordercast.protocols.spo.units import Data, Missing, Ready, Status
 
+_PATIENCE = 4
+"""Multiple of the poll timer after which acknowledgments of what is delivered are asked for."""
 ACCEPTED, PREACKNOWLEDGED, ACKNOWLEDGED = Level.ACCEPTED, Level.PREACKNOWLEDGED, Level.ACKNOWLEDGED
 
 
@@ -86,10 +88,9 @@ class Spo(LossDetection):
         if self.status_due and not self.status_timer:
             self.status_timer, self.transmitted = True, False
             self.set_timer("status", self.config.timing.status, out)
-        if not self.poll_timer and self.unfinished():
-            self.poll_timer, self.heads_at_poll = True, self.heads()
+        if (self.patient and not self.has_delivered_all()) or (not self.poll_timer and self.unfinished()):
             self.backoff.restart()
-            self.set_timer("poll", self.config.timing.poll, out)
+            self.start_poll_timer(self.heads(), out)
         return out
 
     def receive(self, unit: Unit, out: list[Output]) -> None:
@@ -293,10 +294,18 @@ class Spo(LossDetection):
 
     def note_preacknowledged(self, source: int, packets: list[Packet], out: list[Output]) -> None:
         """These packets are pre-acknowledged now."""
+        stable, early = self.config.delivers_stable, self.delivered_early
         for packet in packets:
-            if packet.destinations != self.my_bit:
-                self.status_due = True
             out.append(Reached(PREACKNOWLEDGED, packet))
+            if (
+                stable
+                and packet.destinations == self.everybody
+                and early[source] == len(self.preacknowledged.logs[source])
+            ):
+                early[source] += 1
+                self.deliver(source, packet, out)
+            elif packet.destinations != self.my_bit:  # others wait to hear of it, to deliver it
+                self.status_due = True
             self.await_acknowledgment(source, packet, out)
 
     def await_acknowledgment(self, log: int, packet: Packet, out: list[Output]) -> None:
@@ -307,16 +316,32 @@ class Spo(LossDetection):
             self.acknowledge(log, out)
 
     def acknowledge(self, log: int, out: list[Output]) -> None:
-        """ACK action: packets that all their destinations have pre-acknowledged are delivered if they are to me."""
+        """ACK action: packets that all their destinations have pre-acknowledged are delivered if they are to me.
+
+        With `delivers_stable` packets to all nodes are delivered when they are pre-acknowledged; but none overtakes an
+        earlier one of its source.
+        """
         for packet in self.preacknowledged.take_acknowledged(log):
             out.append(Reached(ACKNOWLEDGED, packet))
             if log != self.nodes:
-                self.buffered[log] -= 1
-                if log == self.me:
-                    self.window_changed = True
-                out.append(Deliver(packet))
-                if self.reported_free < self.config.window and self.free_buffers() >= 2 * max(1, self.reported_free):
-                    self.status_due = True  # a source that found no free buffer here may go on
+                if self.delivered_early[log]:
+                    self.delivered_early[log] -= 1
+                else:
+                    self.deliver(log, packet, out)
+        if self.config.delivers_stable and log != self.nodes:
+            kept = self.preacknowledged.logs[log]
+            while (place := self.delivered_early[log]) < len(kept) and kept[place].destinations == self.everybody:
+                self.delivered_early[log] += 1
+                self.deliver(log, kept[place], out)
+
+    def deliver(self, source: int, packet: Packet, out: list[Output]) -> None:
+        """Delivers a packet, whose receive buffer is free then."""
+        self.buffered[source] -= 1
+        if source == self.me:
+            self.window_changed = True
+        out.append(Deliver(packet))
+        if self.reported_free < self.config.window and self.free_buffers() >= 2 * max(1, self.reported_free):
+            self.status_due = True  # a source that found no free buffer here may go on
 
     # --- timers: pending status, polls, losses inferred from peers (EN 4.5, JP 3.5) ---
 
@@ -355,7 +380,7 @@ class Spo(LossDetection):
 
         Progress of other logs does not count: a node that has nothing else to send would never be polled.
         """
-        self.poll_timer = False
+        self.poll_timer = self.patient = False
         if not self.unfinished():
             return
         heads, backoff = self.heads(), self.backoff
@@ -367,12 +392,17 @@ class Spo(LossDetection):
                 self.abort(f"{name_of(silent)} left {backoff.limit} polls in a row unanswered", out)
                 return
             self.send_status(out, wants=wants)
-        self.poll_timer, self.heads_at_poll = True, heads
-        self.set_timer("poll", self.config.timing.poll * backoff.factor, out)
+        self.start_poll_timer(heads, out)
+
+    def start_poll_timer(self, heads: tuple[int, ...], out: list[Output]) -> None:
+        """I wait for others; patiently, if only for acknowledgments of what is delivered."""
+        self.poll_timer, self.heads_at_poll, self.patient = True, heads, self.has_delivered_all()
+        factor = max(_PATIENCE, self.backoff.factor) if self.patient else self.backoff.factor
+        self.set_timer("poll", self.config.timing.poll * factor, out)
 
     def abort(self, why: str, out: list[Output]) -> None:
         """Delivers what is pre-acknowledged: whatever any node delivered is pre-acknowledged at all destinations."""
         for log in range(self.nodes):
-            out += [Deliver(packet) for packet in self.preacknowledged.logs[log]]
+            out += [Deliver(packet) for packet in [*self.preacknowledged.logs[log]][self.delivered_early[log] :]]
         self.aborted = True
         out.append(Abort(why))

@@ -54,6 +54,7 @@ class SpoState(DeclaredState):
     seen: list[int]  # the next seq after the highest that is known to exist
     seen_to_me: list[int]  # the number to me that goes with it
     buffered: list[int]  # receive buffers in use: accepted and not yet delivered
+    delivered_early: list[int]  # `delivers_stable`: so many pre-acknowledged packets, the first ones, are delivered
     retransmission: Retransmission  # what is requested, and what is sent again
 
     # The newest status of each node. My own acknowledgments never hold a packet up, hence unbounded.
@@ -72,6 +73,7 @@ class SpoState(DeclaredState):
 
     # Polls of the nodes that I wait for.
     poll_timer: bool  # runs while I wait for others: then I ask them what they have
+    patient: bool  # it is a long one: all that is missing are acknowledgments of what is delivered
     heads_at_poll: tuple[int, ...]  # the head of each log when the poll timer was set
     backoff: Backoff
     inferred_loss_timer: bool  # runs since units of others showed a loss: then I ask the source
@@ -90,7 +92,7 @@ class SpoState(DeclaredState):
 
         self.expected, self.expected_to_me = list(first), list(first)
         self.seen, self.seen_to_me = list(first), list(first)
-        self.buffered = [0] * nodes
+        self.buffered, self.delivered_early = [0] * nodes, [0] * nodes
 
         self.stamps, self.free = [0] * nodes, [config.quota] * nodes
         below = [(UNBOUNDED,) * nodes if node == me else tuple(first) for node in range(nodes)]
@@ -101,7 +103,7 @@ class SpoState(DeclaredState):
         self.reported_free = config.quota
         self.status_timer = self.transmitted = False
         self.heads_at_poll, self.backoff = (), Backoff(nodes, config.polls_limit(), config.timing.poll)
-        self.poll_timer = self.inferred_loss_timer = self.aborted = False
+        self.poll_timer = self.patient = self.inferred_loss_timer = self.aborted = False
 
     def free_buffers(self) -> int:
         """Receive buffers left for the source that has fewest; my own packets are limited by `Spo.can_send`."""
@@ -112,7 +114,16 @@ class SpoState(DeclaredState):
     def unfinished(self) -> bool:
         """True if anything that I sent or accepted is not acknowledged."""
         return not self.aborted and (
-            len(self.sent) > 0 or bool(self.preacknowledged.logs[self.nodes]) or any(self.buffered)
+            len(self.sent) > 0
+            or bool(self.preacknowledged.logs[self.nodes])
+            or any(self.buffered)
+            or any(self.delivered_early)
+        )
+
+    def has_delivered_all(self) -> bool:
+        """True if this node waits for nothing but acknowledgments of what is delivered (`delivers_stable`)."""
+        return self.config.delivers_stable and not (
+            self.waiting or len(self.sent) or self.preacknowledged.logs[self.nodes] or any(self.buffered)
         )
 
     def is_regression(self, node: int, status: Status) -> bool:
