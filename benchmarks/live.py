@@ -71,6 +71,7 @@ OURS = [
     ordercast("ordercast total, stable", "--order", "total", "--delivery", "stable"),
     ordercast("ordercast priority", "--order", "priority"),
     ordercast("ordercast partial", "--order", "partial"),
+    ordercast("ordercast partial, stable", "--order", "partial", "--delivery", "stable"),
 ]
 
 

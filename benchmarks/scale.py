@@ -39,7 +39,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-ORDERS = "sequenced,partial,total,total:stable,priority"
+ORDERS = "sequenced,partial,partial:stable,total,total:stable,priority"
 MODES = ["lone", "flood", "network", "simulated"]
 NETWORK_HEADS = "order", "bytes", "messages/s", "MB/s", "datagrams", "bytes sent", "repeated/100", "again/100"
 PAYLOAD = bytes(64)
@@ -356,7 +356,7 @@ def main() -> None:
         "--lines", default="2:0,100:0,100:1,20:5", help="network: round trips in ms, and loss in per cent"
     )
     parser.add_argument("--bytes", default="64,1024", help="network: of a message")
-    parser.add_argument("--orders", default=ORDERS, help="total:stable: `total` with `delivery` stable")
+    parser.add_argument("--orders", default=ORDERS, help="`:stable` behind an order: delivery of what is stable")
     parser.add_argument("--messages", type=int, default=50, help="lone")
     parser.add_argument("--warm-up", type=float, default=1.5, help="flood: seconds before it is counted")
     parser.add_argument("--seconds", type=float, default=3.0, help="flood and network: seconds that are counted")

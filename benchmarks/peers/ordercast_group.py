@@ -75,7 +75,7 @@ def member(name: str, asked: argparse.Namespace, ready: Barrier) -> dict[str, An
 if __name__ == "__main__":
     parser = arguments(__doc__)
     parser.add_argument("--order", default="sequenced")
-    parser.add_argument("--delivery", default="known_stable", help="stable: order total only")
+    parser.add_argument("--delivery", default="known_stable", help="stable: orders partial and total")
     parser.add_argument("--mtu", type=int, default=0)
     parser.add_argument("--insecure", action="store_true", help="without the key of the user")
     parser.add_argument("--uvloop", action="store_true")

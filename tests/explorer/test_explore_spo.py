@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from ordercast.explorer.explore import explore
+from ordercast.explorer.membership_scenarios import membership_scenario
 from ordercast.model.runs import Channel
 from ordercast.protocols.spo.machine import Spo
 from tests.explorer.groups import spo
@@ -92,6 +93,39 @@ def test_a_search_can_be_repeated() -> None:
     ]
 
 
+ALL, BOTH = "{1,2,3}", "{1,2}"
+STABLE = [
+    case("pair-two-losses", f"a{BOTH}", "", losses=2, firings=2),
+    case("pair-two-packets", f"a{BOTH} b{BOTH}", "", losses=1, firings=1),
+    case("to-one-between", f"a{BOTH} b{{2}} c{BOTH}", "", losses=1, firings=1),
+    case("to-one-first", f"a{{2}} b{BOTH}", "", losses=2, firings=1),
+    case("pair-both-send", f"a{BOTH}", f"b{BOTH}", losses=1, firings=1),
+    case("three", f"a{ALL}", "", "", losses=1, firings=1),
+    case("three-to-one-between", f"a{ALL} b{{3}} c{ALL}", "", "", losses=1, firings=0),
+    case("three-two-send", f"a{ALL}", f"b{ALL}", "", losses=1, firings=0),
+    case("quota-1", f"a{BOTH} b{BOTH}", "", quota=1, losses=1, firings=1),
+    case("window-1", f"a{BOTH} b{BOTH}", "", window=1, losses=1, firings=1),
+    case("duplicates", f"a{BOTH}", f"b{BOTH}", duplicates=1, firings=1),
+    case("drained", f"a{BOTH}", "", losses=1, firings=2, drained=True),
+    case("mixed", f"a{BOTH} b{{1}}", f"c{{2}} d{BOTH}", losses=1, firings=0),
+]
+
+
+@pytest.mark.parametrize(("lines", "how"), STABLE)
+def test_every_schedule_is_right_where_what_is_stable_is_delivered(lines: tuple[str, ...], how: dict[str, Any]) -> None:
+    report = explore(spo(*lines, delivers_stable=True, **how))
+    assert report.exhausted, str(report)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["suspicion", "leave", *(pytest.param(each, marks=pytest.mark.soak) for each in ("leave-crash", "crash", "loss"))],
+)
+def test_so_it_is_while_the_members_change(name: str) -> None:
+    report = explore(membership_scenario("spo", name, delivers_stable=True))
+    assert report.exhausted, str(report)
+
+
 def a_walk(seed: int) -> None:
     chance = Random(seed)
     nodes = chance.choice([2, 3, 3, 4])
@@ -102,6 +136,7 @@ def a_walk(seed: int) -> None:
     scenario = spo(
         *map(" ".join, lines),
         channel=chance.choice([Channel.ONE, Channel.MANY]),
+        delivers_stable=seed % 3 == 0,
         window=chance.choice([1, 2, 3, 8]),
         quota=chance.choice([1, 2, 3, 8]),
         infer_losses=chance.random() < 0.3,

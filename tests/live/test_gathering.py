@@ -214,6 +214,7 @@ def test_an_acknowledgment_that_does_not_come_back_is_sent_without_the_relay_onc
     ("order", "delivery", "most"),
     [
         ("partial", "known_stable", 5 * 5),
+        ("partial", "stable", 3 * 5 + 1),
         ("total", "known_stable", 5 * 5 + 1),
         ("total", "stable", 3 * 5 + 1),
         ("priority", "known_stable", 5 * 5 + 1),

@@ -109,10 +109,12 @@ def test_an_unknown_delivery_is_refused(delivery: Any) -> None:
         Settings(delivery=delivery)
 
 
-@pytest.mark.parametrize("order", ["partial", "priority", "sequenced", "to"])
-def test_delivery_of_what_is_stable_is_for_total_only(order: str) -> None:
+@pytest.mark.parametrize("order", ["priority", "sequenced", "to", "po"])
+def test_delivery_of_what_is_stable_is_for_partial_and_total_only(order: str) -> None:
     Settings(order=order, delivery="known_stable")
-    with pytest.raises(ConfigError, match=f"delivery has no effect for order '{order}', only for 'total'"):
+    with pytest.raises(
+        ConfigError, match=f"delivery has no effect for order '{order}', only for 'partial' and 'total'"
+    ):
         Settings(order=order, delivery="stable")
 
 

@@ -88,7 +88,8 @@ def node_command(
     delivery: Annotated[
         str | None,
         typer.Option(
-            help="What a message must be when it is delivered (order total): known_stable or stable, which is faster. "
+            help="What a message must be when it is delivered (orders partial and total): known_stable or stable, "
+            "which is faster. "
             "Default: known_stable.",
             rich_help_panel=_GROUP,
         ),

@@ -101,11 +101,12 @@ class Settings:
     majority, and with all members but so many if these are more: with half of the members it is the majority.
     """
     delivery: str = "known_stable"
-    """What a message must be when it is delivered (order "total" only): "known_stable" or "stable".
+    """What a message must be when it is delivered (orders "partial" and "total"): "known_stable" or "stable".
 
     "known_stable": all destinations know that all have it, the papers' acknowledged. "stable": all have it. That is a
     third faster, needs three datagrams for each other member instead of five, and promises the same: what any member
-    delivered, all that go on deliver, in that order. Receipts reach `KNOWN_STABLE` later then.
+    delivered, all that go on deliver, in that order. In "partial" it holds for messages to all members; others need
+    what "known_stable" promises. Receipts reach `KNOWN_STABLE` later then.
     """
     quorum: str = "last_view"
     """Who may continue without the others: "last_view", a majority of the current view, or "static".
@@ -183,10 +184,10 @@ class Settings:
         """A setting without effect is an error: its user would rely on it."""
         if self.relay is not None and protocol_of(self.order) not in RELAYED_PROTOCOLS:
             raise ConfigError(f"relay has no effect for order {self.order!r}, only for 'total' and 'priority': omit it")
-        if self.delivery != DELIVERIES[0] and self.order != Order.TOTAL:
+        if self.delivery != DELIVERIES[0] and self.order not in {Order.PARTIAL, Order.TOTAL}:
             raise ConfigError(
-                f"delivery has no effect for order {self.order!r}, only for 'total': 'sequenced' does not wait for all "
-                "members, and the others need what 'known_stable' promises"
+                f"delivery has no effect for order {self.order!r}, only for 'partial' and 'total': 'sequenced' does "
+                "not wait for all members, and 'priority' lets urgent messages overtake those that are stable"
             )
         if self.resilience and self.order != Order.SEQUENCED:
             raise ConfigError(

@@ -99,3 +99,15 @@ def _delivers_stable_again() -> None:
         return changed
 
     wrap(StFlush, "finish", around)
+
+
+@MUTANTS.add("the end of a view of SPO delivers again what was delivered as stable")
+def _delivers_again_in_spo() -> None:
+    def around(finish: Method) -> Method:
+        def changed(self: SpoFlush, *given: Any) -> Any:
+            self.machine.delivered_early = [0] * self.machine.nodes
+            return finish(self, *given)
+
+        return changed
+
+    wrap(SpoFlush, "finish", around)

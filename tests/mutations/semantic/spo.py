@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from ordercast.model.machine import Abort
+from ordercast.model.machine import Abort, Level, Reached
 from ordercast.protocols.shared import jitter
 from ordercast.protocols.shared.pending_acknowledgments import PendingAcknowledgments
 from ordercast.protocols.shared.sending_log import SendingLog
@@ -187,3 +187,60 @@ def _drops_early() -> None:
 @MUTANTS.add("all nodes' timers are equally long", "protocols.shared.jitter")
 def _answers_in_step() -> None:
     replace(jitter, "spread", lambda duration, *_: duration)
+
+
+# --- delivery of what is stable ---
+
+
+def _delivers_early(self: Spo, source: int, packet: Any, out: Any) -> None:
+    self.delivered_early[source] += 1
+    self.deliver(source, packet, out)
+
+
+@MUTANTS.add("with `delivers_stable` what is to some is delivered when it is pre-acknowledged (V9)")
+def _delivers_what_some_have() -> None:
+    def note_preacknowledged(self: Spo, source: int, packets: list[Any], out: Any) -> None:
+        for packet in packets:
+            out.append(Reached(Level.PREACKNOWLEDGED, packet))
+            if self.config.delivers_stable:
+                _delivers_early(self, source, packet, out)
+            self.status_due = True
+            self.await_acknowledgment(source, packet, out)
+
+    replace(Spo, "note_preacknowledged", note_preacknowledged)
+
+
+@MUTANTS.add("what is to all overtakes an earlier packet of its source that is to some")
+def _overtakes() -> None:
+    def note_preacknowledged(self: Spo, source: int, packets: list[Any], out: Any) -> None:
+        for packet in packets:
+            out.append(Reached(Level.PREACKNOWLEDGED, packet))
+            if self.config.delivers_stable and packet.destinations == self.everybody:
+                _delivers_early(self, source, packet, out)
+            self.status_due = True
+            self.await_acknowledgment(source, packet, out)
+
+    replace(Spo, "note_preacknowledged", note_preacknowledged)
+
+
+@MUTANTS.add("what was delivered early is delivered again when the group is given up")
+def _delivers_again_at_the_end() -> None:
+    def around(abort: Method) -> Method:
+        def changed(self: Spo, why: str, out: Any) -> None:
+            self.delivered_early = [0] * self.nodes
+            abort(self, why, out)
+
+        return changed
+
+    wrap(Spo, "abort", around)
+
+
+@MUTANTS.add("nobody asks for acknowledgments of what is delivered", "protocols.spo.state")
+def _never_asks_for_the_rest() -> None:
+    def around(unfinished: Method) -> Method:
+        def changed(self: Spo) -> bool:
+            return bool(unfinished(self)) and not self.has_delivered_all()
+
+        return changed
+
+    wrap(Spo, "unfinished", around)

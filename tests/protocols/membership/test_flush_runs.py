@@ -19,6 +19,12 @@ def test_members_come_and_go(protocol: str) -> None:
         assert tally.between_rounds > RUNS // 6
 
 
+def test_members_come_and_go_where_what_is_stable_and_to_all_is_delivered() -> None:
+    """What is to some only is not: `missing_rules.v9`."""
+    tally = campaign("spo", range(300), delivers_stable=True)
+    assert tally.deliveries > 20 * RUNS
+
+
 def test_members_come_and_go_where_what_is_stable_is_delivered() -> None:
     """What one that is gone was given, all that go on are given: nothing more is needed than for `known_stable`."""
     tally = campaign("st", range(2 * RUNS), delivers_stable=True)

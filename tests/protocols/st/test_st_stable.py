@@ -98,7 +98,10 @@ def test_a_group_comes_to_rest_with_all_acknowledged(stable: bool) -> None:
 @pytest.mark.parametrize(
     ("config", "sentence"),
     [
-        ({"protocol": "to", "group": {"nodes": 3, "delivers_stable": True}}, "delivers_stable is for st, not to"),
+        (
+            {"protocol": "to", "group": {"nodes": 3, "delivers_stable": True}},
+            "delivers_stable is for spo and st, not to",
+        ),
         ({"protocol": "st", "group": {"nodes": 3, "delivers_stable": True, "rules": Rules.PAPER}}, "sound rules"),
     ],
 )

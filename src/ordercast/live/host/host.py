@@ -301,6 +301,7 @@ class Host:
         config = self.member.epoch.config
         if config.delivers_stable:
             self._timers.hurry("status", config.timing.status)
+            self._timers.hurry("poll", config.timing.poll)
 
     def has_unsent(self) -> bool:
         """True if one of our messages is not known to be stable, as far as the protocol reports it."""
