@@ -6,15 +6,16 @@ from pathlib import Path
 
 from ordercast.log import read
 from tests.live.ports import free_group
+from tests.log.test_failing_device import failing_device
 
 NAMES = ("A", "B", "C")
 
 
-def start(group: str, folder: Path, name: str) -> subprocess.Popen[str]:
+def start(group: str, folder: Path, name: str, environment: dict[str, str] | None = None) -> subprocess.Popen[str]:
     arguments = ["node", group, "--members", ",".join(NAMES), "--name", name, "--log", str(folder / name)]
     command = [sys.executable, "-m", "ordercast", *arguments, "--failure-timeout", "1"]
     pipe = subprocess.PIPE
-    return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True)  # noqa: S603
+    return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True, env=environment)  # noqa: S603
 
 
 def say(process: subprocess.Popen[str], line: str) -> None:
@@ -108,3 +109,42 @@ def test_one_and_then_two_are_killed_and_started_again_with_the_same_arguments(t
     expected = [(0, "A", b"first"), (1, "C", b"meanwhile"), (2, "A", b"last")]
     for name in NAMES:
         assert [(one.position, one.sender, one.payload) for one in read(tmp_path / name)] == expected
+
+
+def test_a_node_whose_device_fails_says_so_and_comes_back_when_it_is_mended(tmp_path: Path) -> None:
+    broken, environment = failing_device(tmp_path)
+    group = free_group("kept", NAMES)
+    nodes = {name: start(group, tmp_path, name, environment if name == "C" else None) for name in NAMES}
+    try:
+        say(nodes["A"], "first")
+        for node in nodes.values():
+            assert line_of(node) == "A\tfirst\n"
+        while not any(read(tmp_path / "C")):
+            pass
+        broken.touch()
+        say(nodes["A"], "without C")
+        _, error = nodes["C"].communicate(timeout=30)
+        assert nodes["C"].returncode == 1
+        assert "C leaves the group, because the disk of the log failed: Input/output error" in error
+        for name in "A", "B":
+            assert line_of(nodes[name]) == "A\twithout C\n"
+        broken.unlink()
+        nodes["C"] = start(group, tmp_path, "C", environment)
+        say(nodes["C"], "back")
+        for node in nodes.values():
+            line = line_of(node)
+            if line == "A\twithout C\n" and node is nodes["C"]:  # unless its log was written before the sync failed
+                line = line_of(node)
+            assert line == "C\tback\n"
+        for node in nodes.values():
+            assert node.stdin is not None
+            node.stdin.close()
+            node.stdin = None
+        told = [node.communicate(timeout=30)[0] for node in nodes.values()]
+    finally:
+        for node in nodes.values():
+            node.kill()
+    assert told == [""] * 3
+    expected = [(0, b"first"), (1, b"without C"), (2, b"back")]
+    for name in NAMES:
+        assert [(one.position, one.payload) for one in read(tmp_path / name)] == expected

