@@ -13,7 +13,7 @@ import sys
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -88,9 +88,19 @@ class Processes:
                 self.say(name, {"deaf": "hear", "mute": "speak"}[word])
 
 
-def written(folder: Path) -> tuple[list[Operation], list[list[Any]], int]:
-    """All operations; the ids of increments whose end is not known, and how many are known to be done."""
-    found, ids, done = list[Operation](), list[list[Any]](), 0
+class Written(NamedTuple):
+    """What clients have written down."""
+
+    operations: list[Operation]
+    open: list[tuple[Any, ...]]
+    """The ids of increments whose end is not known."""
+    done: set[tuple[Any, ...]]
+    """Those of the others."""
+
+
+def written(folder: Path) -> Written:
+    """By all processes that there were."""
+    found, ids, done = list[Operation](), list[tuple[Any, ...]](), set[tuple[Any, ...]]()
     for path in sorted(folder.glob("*.jsonl")):
         calls: dict[int, dict[str, Any]] = {}
         for line in path.read_text().splitlines():
@@ -102,9 +112,11 @@ def written(folder: Path) -> tuple[list[Operation], list[list[Any]], int]:
             shape = (each["process"], each["model"], "", each["key"], each["kind"], tuple(each["arguments"]))
             found.append(Operation(*shape, each.get("result", ""), each["number"], returned))
             if each["model"] == "counter":
-                done += returned is not None
-                ids += [] if returned is not None else [each["id"]]
-    return [*found, *lost(found)], ids, done
+                if returned is None:
+                    ids.append(tuple(each["id"]))
+                else:
+                    done.add(tuple(each["id"]))
+    return Written([*found, *lost(found)], ids, done)
 
 
 def lost(operations: list[Operation]) -> list[Operation]:
@@ -140,13 +152,16 @@ def test_nothing_that_is_done_to_processes_breaks_locks_reads_or_exactly_once(
         for name in "BC":
             processes.say(name, "end")
             processes.running[name].wait(30)
-        _, ids, _ = written(tmp_path)
+        ids = written(tmp_path).open
         processes.say("A", json.dumps(["ask", *ids], separators=(",", ":")))
         output, _ = processes.running["A"].communicate(timeout=60)
         applied, value, _ = json.loads(output.splitlines()[-1])
-        found, all_ids, done = written(tmp_path)
-        own = [each for each in all_ids if each not in ids]
-        assert done + applied.count(True) <= value <= done + applied.count(True) + applied.count(None) + len(own)
+        found, last, done = written(tmp_path)
+        answers = dict(zip(ids, applied, strict=True))
+        assert not [each for each in done if answers.get(each) is False], processes.events
+        counted = done | {each for each, was_applied in answers.items() if was_applied}
+        unknown = {each for each in last if answers.get(each) is None}  # of A, which was still at work
+        assert len(counted) <= value <= len(counted | unknown), processes.events
         assert len([each for each in found if each.returned is not None]) > 100
         assert violations(found) == [], processes.events
         tokens = [each.result for each in found if each.kind == "acquire" and each.result]
