@@ -1,6 +1,7 @@
 """What waits in the blocks: for a lock, a term, an item, the others; it is given up, lost, and waited for anew."""
 
 import asyncio
+import random
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any
@@ -9,6 +10,7 @@ import pytest
 
 from ordercast import GroupClosed
 from ordercast.replicated import Assignment, Barrier, Change, Dict, Holder, Leader, Lock, Queue, Replicated
+from tests.replicated.alone import draw
 from tests.replicated.in_memory import InMemory
 
 
@@ -365,5 +367,41 @@ def test_what_was_missed_comes_as_one_change_for_each_key() -> None:
                 await anext(watching)
         with pytest.raises(GroupClosed):
             await anext(group.away["C"].hosted[""].target.watch())  # type: ignore[attr-defined]
+
+    in_memory(Dict, test)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_whoever_applies_all_changes_has_the_dictionary(seed: int) -> None:
+    """Also one that was away: whatever commands, times to live and members that leave and return."""
+
+    async def test(group: InMemory) -> None:
+        rng = random.Random(seed)
+        watching = {name: group[name].watch() for name in "ABC"}
+        for _ in range(60):
+            kind = rng.choice(["command", "command", "command", "time", "member"])
+            if kind == "command":
+                command, _, arguments = draw("register", group["A"], rng)
+                ttl = (rng.choice([None, 1.0, 3.0]),) if command == "put" else ()
+                await getattr(group[rng.choice([*group.replicas])], command)(*arguments, *ttl)
+            elif kind == "time":
+                group.tick(group.time + rng.random())
+            elif group.away:
+                group.returns("C")
+            else:
+                group.leaves("C")
+        if group.away:
+            group.returns("C")
+        await group.turns()
+        for name, changes in watching.items():
+            found: dict[str, int] = {}
+            group.binding(name).end(GroupClosed("over"))
+            with suppress(GroupClosed):
+                async for change in changes:
+                    if change.deleted:
+                        del found[change.key]
+                    else:
+                        found[change.key] = change.value
+            assert found == group[name].values == group["A"].values
 
     in_memory(Dict, test)
