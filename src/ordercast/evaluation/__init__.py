@@ -7,6 +7,7 @@ Nothing here simulates or plots. `experiments(size)` lists them; `Experiment.run
 from ordercast.evaluation.experiment import Experiment, Measure, Size
 from ordercast.evaluation.papers import (
     header_size,
+    lone_messages,
     prito_waiting,
     sequencer_figures_6_and_7,
     spo_delay_and_log_length,
@@ -32,6 +33,7 @@ def experiments(size: Size) -> list[Experiment]:
         sequencer_figures_6_and_7.figure_7,
         sequencer_figures_6_and_7.packets,
         sequencer_figures_6_and_7.interrupts,
+        lone_messages.lone_messages,
         header_size.header_bytes,
     )
     return [make(size) for make in makers]

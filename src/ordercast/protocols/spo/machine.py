@@ -380,10 +380,13 @@ class Spo(LossDetection):
 
         Progress of other logs does not count: a node that has nothing else to send would never be polled.
         """
-        self.poll_timer = self.patient = False
+        patient, self.poll_timer, self.patient = self.patient, False, False
         if not self.unfinished():
             return
         heads, backoff = self.heads(), self.backoff
+        if self.has_delivered_all() and not patient:  # it was set for what has come meanwhile
+            self.start_poll_timer(heads, out)
+            return
         wants = self.blockers([before == now for before, now in zip(self.heads_at_poll, heads, strict=True)])
         backoff.progress = not wants
         if backoff.advance():

@@ -199,12 +199,12 @@ class St(DeclaredState):
             self.recovery.answered_late_node = False
 
     def status_timer_fired(self, out: list[Output]) -> None:
-        """Sends a status unless something was transmitted since; goes on while I wait for anything."""
+        """Sends a status unless something was transmitted since, or nobody needs it soon; goes on while I wait."""
         normal = self.normal
         normal.status_timer = False
         if self.recovery.active or not (normal.status_due or normal.unfinished()):
             return
-        if normal.transmitted:
+        if normal.transmitted or (normal.is_in_no_hurry() and not normal.patient):
             self.backoff.factor = 1
         elif self.backoff.advance() and normal.abort_if_unanswered(normal.blockers(), out):
             return
