@@ -9,9 +9,8 @@ from ordercast.evaluation.claims import follows, needs_less
 from ordercast.evaluation.experiment import Curve, CurvePoint, Experiment, Size, reference
 from ordercast.evaluation.results import Axis, Role
 from ordercast.evaluation.values import over_runs, packets_per_message
-from ordercast.model.config import MILLISECOND, GroupConfig, Rules
-from ordercast.model.runs import Network, RunConfig, ScriptedSend, TraceDetail, Workload
-from ordercast.protocols.registry import machine_class
+from ordercast.model.config import MILLISECOND, GroupConfig
+from ordercast.model.runs import Channel, Network, RunConfig, ScriptedSend, TraceDetail, Workload
 
 _APART = MILLISECOND
 _CURVES = {
@@ -29,7 +28,7 @@ def _run(protocol: str, nodes: int, messages: int, *, stable: bool) -> RunConfig
     return RunConfig(
         protocol=protocol,
         group=GroupConfig(nodes=nodes, polls_late=True, delivers_stable=stable),
-        network=Network(channel=machine_class(protocol, Rules.SOUND).needs, drained=True),
+        network=Network(channel=Channel.MANY if protocol == "spo" else Channel.ONE, drained=True),
         workload=Workload(script=sends),
         record=TraceDetail.NONE,
     ).with_default_timeouts()
