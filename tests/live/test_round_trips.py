@@ -156,3 +156,24 @@ def test_a_view_begins_with_measuring_anew() -> None:
     assert pace.factor == 1.0
     pace.acknowledged(1, 50, SECOND)  # of the view before
     assert pace.factor == 1.0
+
+
+def test_a_list_that_ends_just_before_us_is_no_time() -> None:
+    trips = RoundTrips(1, 3)
+    trips.sent(said(ME, 1), 0)
+    trips.received(0, said(1, 1, LastJoin(ME, 1)), 5)
+    assert trips.typical() is None
+
+
+def test_timers_are_extended_by_rounds_of_this_view_only_and_never_shortened() -> None:
+    timing = parameters_for(Settings(order="st"), 3, loopback=False).config.timing
+    pace = Pace(timing)
+    assert pace.factor == 1.0
+    pace.accepted(0, 1, now=0)
+    pace.acknowledged(0, 1, now=1)
+    assert pace.factor == 1.0, "a quick round"
+    for view in range(2):
+        pace.use(timing, 3)
+        pace.accepted(0, view, now=0)
+        pace.acknowledged(0, view, now=2 * timing.status * (3 + view))
+        assert pace.factor == pytest.approx(3 + view)

@@ -70,7 +70,10 @@ def _measure(check: Check, code: Sequence[str], at_import: Lines, needed: set[st
     limited = check._replace(limit=2 + PATIENCE * on_processor)
     if on_processor > TRACED_BELOW:
         return Measured(limited, seconds, None)
-    lines, _ = apart(lambda: _lines(check.run, code))
+    try:
+        lines, _ = apart(lambda: _lines(check.run, code))
+    except RuntimeError:  # it depends on the time, which is another one when it is traced
+        return Measured(limited, seconds, None)
     both = {module: lines.get(module, frozenset()) | at_import.get(module, frozenset()) for module in code}
     return Measured(limited, seconds, both)
 

@@ -360,13 +360,13 @@ SUITES = (
         [
             *(f"live.transport.{name}" for name in ("fragmentation", "gathering", "packing", "reorder_buffer")),
             *(f"live.host.{name}" for name in ("flow_control", "congestion", "round_trips")),
-            *(f"live.host.{name}" for name in ("message_fragments", "partial_messages")),
+            "live.host.message_fragments",
         ],
         Battery(
             [
                 *(f"live.test_{name}" for name in ("fragmentation", "gathering", "packing", "reorder_buffer")),
-                *(f"live.test_{name}" for name in ("flow_control_by_hand", "congestion", "round_trips")),
-                *(f"live.test_{name}" for name in ("message_fragments", "partial_messages")),
+                *(f"live.test_{name}" for name in ("flow_control_by_hand", "congestion", "congestion_bounds")),
+                *(f"live.test_{name}" for name in ("round_trips", "message_fragments", "partial_messages")),
             ]
         ),
     ),

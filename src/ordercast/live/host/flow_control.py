@@ -88,9 +88,8 @@ class FlowControl:
 
     def _open(self) -> None:
         if self.closed_here:
-            self.closed_here, self._open_notices = False, _OPENED_TIMES - 1
+            self.closed_here, self._open_notices = False, _OPENED_TIMES - 1  # the timer runs: it was closed
             self._tell()
-            self._set_timer()
             self._update()
 
     def _tell(self) -> None:
