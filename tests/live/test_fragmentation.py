@@ -278,3 +278,35 @@ def test_one_train_that_is_too_long_for_the_system_does_not_stop_it_from_cutting
         sockets[0].close()
 
     asyncio.run(asyncio.wait_for(test(), 10))
+
+
+def test_fragments_that_were_coupled_in_another_order_make_the_datagram() -> None:
+    datagram = bytes(range(180))  # two of one size
+    first, second = segments_of(datagram, 1)
+    assert DatagramReassembler().take(memoryview(second + first), SEGMENT, "peer") == [datagram]
+
+
+def test_a_heading_without_a_piece_is_no_fragment() -> None:
+    datagram = bytes(range(150))
+    first, second = segments_of(datagram, 1)
+    assembler = DatagramReassembler()
+    assert assembler.take(memoryview(first[: HEADING.size]), HEADING.size, "peer") == []
+    assert assembler.take(memoryview(first), SEGMENT, "peer") == []
+    assert assembler.take(memoryview(second), len(second), "peer") == [datagram]
+
+
+def test_datagrams_that_are_given_up_are_counted() -> None:
+    """Those of one stranger, and those of a member: the oldest goes when there are too many."""
+    for source, most in (("stranger", MAX_PARTIAL_PER_STRANGER), ("member", MAX_PARTIAL)):
+        assembler = DatagramReassembler()
+        assembler.knows(["member"])
+        for number in range(most + 2):
+            first, _ = segments_of(bytes(150), number)
+            assembler.take(memoryview(first), SEGMENT, source)
+            assert assembler.given_up == max(0, number + 1 - most)
+            assert held(assembler) == min(number + 1, most)
+
+
+def test_a_coupled_heading_without_a_piece_completes_nothing() -> None:
+    first, second = segments_of(bytes(150), 1)
+    assert DatagramReassembler().take(memoryview(first + second[: HEADING.size]), SEGMENT, "peer") == []

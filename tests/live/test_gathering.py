@@ -8,6 +8,9 @@ import pytest
 
 from ordercast.live.transport.addresses import Address
 from ordercast.live.transport.gathering import (
+    _COMPRESSED_FROM,
+    _MAX_GATHERED,
+    _PART,
     COMPRESSED,
     GATHERED,
     Gathering,
@@ -71,6 +74,51 @@ def test_what_is_passed_on_is_not_waited_for_any_more() -> None:
         assert (timer.cancelled(), gathering._timer) == (True, None)
 
     asyncio.run(test())
+
+
+def test_what_waits_is_passed_on_by_one_timer_and_not_after_the_end() -> None:
+    async def test() -> None:
+        gathering, sent = gathered(members=4)
+        gathering.add(1, b"a", waits=True)
+        timer = gathering._timer
+        gathering.add(2, b"b", waits=True)
+        assert gathering._timer is timer is not None
+        gathering.close()
+        assert (timer.cancelled(), gathering._timer, sent) == (True, None, [])
+
+    asyncio.run(test())
+
+
+def test_so_many_bytes_wait_and_no_more() -> None:
+    async def test() -> None:
+        gathering, sent = gathered()
+        part = bytes(_MAX_GATHERED // 2 - _PART.size)
+        gathering.add(0, part, waits=True)
+        gathering.add(0, part, waits=True)
+        assert sent == []
+        gathering.add(0, b"x", waits=True)
+        assert len(sent) == 1
+
+    asyncio.run(test())
+
+
+def test_what_waits_is_a_copy_since_what_was_received_is_written_over() -> None:
+    async def test() -> None:
+        gathering, sent = gathered()
+        buffer = bytearray(b"acknowledged")
+        gathering.add(0, memoryview(buffer), waits=True)
+        buffer[:] = b"something new"
+        gathering.release()
+        assert sent == [[(0, b"acknowledged")]]
+
+    asyncio.run(test())
+
+
+def test_a_body_is_compressed_from_a_size_on_and_if_it_becomes_smaller(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert compressed(bytes(_COMPRESSED_FROM - 1)) is None
+    assert compressed(bytes(_COMPRESSED_FROM)) is not None
+    monkeypatch.setattr(zlib, "compress", lambda body, _: bytes(len(body)))
+    assert compressed(bytes(_COMPRESSED_FROM)) is None
 
 
 def test_who_acknowledged_with_data_is_not_waited_for() -> None:
