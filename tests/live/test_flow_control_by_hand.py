@@ -1,54 +1,12 @@
 """Flow control of one member, by hand and by a clock of its own: what it says and when, and for whom it waits."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-
-import pytest
-
-from ordercast.live.host import flow_control
 from ordercast.live.host.flow_control import FORGET, REPEAT, FlowControl
 from ordercast.live.host.inbox import Inbox
 from ordercast.model.units import Packet
 from ordercast.wire.control import FlowNotice
+from tests.live.hand_clock import Clock
 
 LIMIT = 1 << 20
-
-
-class Handle:
-    """A call that is due later."""
-
-    def __init__(self, at: float, call: Callable[[], None]) -> None:
-        self.at, self.call, self.cancelled = at, call, False
-
-    def cancel(self) -> None:
-        self.cancelled = True
-
-
-class Clock:
-    """An event loop, as far as flow control needs one."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-        self.due: list[Handle] = []
-
-    def time(self) -> float:
-        return self.now
-
-    def call_later(self, delay: float, call: Callable[[], None]) -> Handle:
-        self.due.append(Handle(self.now + delay, call))
-        return self.due[-1]
-
-    def call_soon(self, call: Callable[[], None]) -> Handle:
-        return self.call_later(0, call)
-
-    def advance(self, seconds: float) -> None:
-        until = self.now + seconds
-        while self.due and (first := min(self.due, key=lambda handle: handle.at)).at <= until:
-            self.due.remove(first)
-            self.now = first.at
-            if not first.cancelled:
-                first.call()
-        self.now = until
 
 
 class Room:
@@ -60,7 +18,7 @@ class Room:
         self.inbox.limit = LIMIT
         self.sent: list[FlowNotice] = []
         self.opened = 0
-        with _running(self.clock):
+        with self.clock.running():
             self.flow = FlowControl(self.inbox, self.sent.append, self.open)
 
     def open(self) -> None:
@@ -82,13 +40,6 @@ class Room:
         for _ in range(4):
             self.put(LIMIT // 4 - 1)
         self.put(1)
-
-
-@contextmanager
-def _running(clock: Clock) -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(flow_control.asyncio, "get_running_loop", lambda: clock)  # type: ignore[attr-defined]
-        yield
 
 
 def test_it_says_when_it_is_full_and_again_and_when_half_was_read() -> None:

@@ -366,7 +366,7 @@ SUITES = (
             [
                 *(f"live.test_{name}" for name in ("fragmentation", "gathering", "packing", "reorder_buffer")),
                 *(f"live.test_{name}" for name in ("flow_control_by_hand", "congestion", "congestion_bounds")),
-                *(f"live.test_{name}" for name in ("round_trips", "message_fragments", "partial_messages")),
+                *(f"live.test_{name}" for name in ("ordered_streams", "round_trips", "message_fragments")),
             ]
         ),
     ),
