@@ -226,3 +226,32 @@ def test_a_stream_at_its_end_is_forgotten() -> None:
     assert buffer._holding == {stream}
     assert [datagram.counter for datagram in buffer.finish(stream)] == [2]
     assert buffer._holding == set()
+
+
+def test_what_comes_before_the_beginning_of_a_stream_or_again_does_not_show_how_late_others_are() -> None:
+    stream = Stream(1000 * MILLISECOND)
+    stream.take(said(41), 0)
+    assert stream.take(said(40), 5 * MILLISECOND) is None
+    stream.take(said(43), 0)
+    assert stream.take(said(43), 5 * MILLISECOND) is None, "a duplicate of what came behind a gap"
+    assert stream.hold == 0
+    assert stream.take(said(42), 8 * MILLISECOND) is None
+    assert stream.hold == 10 * MILLISECOND, "a quarter more than it was late"
+
+
+def test_what_is_as_late_as_may_be_waited_for_is_waited_for() -> None:
+    for lateness, hold in ((HOLD, HOLD), (HOLD + 1, 0)):
+        stream = Stream(HOLD)
+        stream.take(said(0), 0)
+        stream.take(said(2), 0)
+        stream.take(said(1), lateness)
+        assert stream.hold == hold
+
+
+def test_a_stream_that_holds_nothing_any_more_is_forgotten() -> None:
+    buffer, stream = ReorderBuffer(), Stream(HOLD)
+    buffer.take(stream, said(0), 0)
+    stream.hold = HOLD
+    buffer.take(stream, said(2), 0)
+    assert [datagram.counter for datagram in buffer.release(HOLD)] == [2]
+    assert buffer._holding == set()
