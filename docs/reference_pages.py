@@ -113,7 +113,8 @@ _SECTIONS: dict[str, tuple[str, dict[str, str]]] = {
             "ByProtocol Service",
             "What is run": "RunConfig GroupConfig Timing Rules RecoveryPolicy Network Channel Workload Pattern "
             "ScriptedSend TraceDetail",
-            "Faults": "Fault Loss Bursts Duplicates Miss Twice Pause Split Crash Join Leave Return Suspicion UnitKind",
+            "Faults": "Fault Loss Bursts Duplicates Miss Twice Pause Split Crash Join Leave Quit Return Suspicion "
+            "UnitKind",
             "Single protocols, and readings of the papers": "PriorityConfig SequencerConfig LossInference PaperRules "
             "PriorityReadings SequencerReadings",
         },

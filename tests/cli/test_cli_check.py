@@ -236,7 +236,7 @@ REFUSED = [
     ("check spo --views --scenario leave --losses 1", "--scenario has bounds of its own; leave out --script, --nodes"),
     (
         "check spo --views --scenario xyz",
-        "--scenario is one of suspicion, loss, crash, takeover, two-coordinators, leave",
+        "--scenario is one of suspicion, loss, crash, several, give-up, takeover, two-coordinators, leave",
     ),
     ("check to --logs", "--logs needs --views"),
     ("check to --views --damages 1", "--damages needs --logs"),
@@ -246,7 +246,10 @@ REFUSED = [
     ("check xyz --views", "unknown protocol 'xyz'; choose one of: "),
     ("check spo --views --rules paper", "--views needs sound rules, not the paper rules"),
     ("check spo --views --rules paper --leaves 1", "--views needs sound rules, not the paper rules"),
-    ("check spo --suspicions 1", "--joins, --returns, --leaves and --suspicions need --views"),
+    ("check spo --leaves 1", "--joins, --returns and --leaves need --views"),
+    ("check spo --suspicions 1", "--suspicions needs --views, or the sound sequencer, which has views of its own"),
+    ("check spo --views --at-once 2", "--at-once has no effect without --suspicions"),
+    ("check spo --give-ups 1", "in the sound spo the others wait for a node that gives up; use --give-ups with"),
     ("check xyz", "unknown protocol 'xyz'; choose one of: "),
     ("check to --rules paper", "to has no paper rules; choose one of: prito, sequencer, spo, st"),
     ("check spo --script '; –;'", "--script: no node sends anything; give at least one message"),
@@ -298,7 +301,7 @@ def test_a_member_that_returns_under_its_name(ordercast: Command) -> None:
     assert "E2 may crash and return" in done.out
     told = ordercast("check spo --returns E2")
     assert told.status == 2
-    assert told.sentence == "--joins, --returns, --leaves and --suspicions need --views"
+    assert told.sentence == "--joins, --returns and --leaves need --views"
     wrong = ordercast("check spo --views --returns E4")
     assert wrong.status == 2
     assert wrong.sentence == "`returns` names founders, and those that return before, each once, such as 'E3', not 'E4'"

@@ -7,7 +7,7 @@ from ordercast.explorer.counterexample import Counterexample, counterexample_fro
 from ordercast.explorer.scenario import Scenario
 from ordercast.explorer.state_space import KIND, StateSpace
 
-_LIKELY = (1, 4, 1, 1, 1, 1, 1, 1, 1, 1)  # weights by kind of step: about half of the steps are receipts
+_LIKELY = (1, 4, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1)  # weights by kind of step: about half of the steps are receipts
 
 
 def random_walk(scenario: Scenario, seed: int, length: int) -> Counterexample | None:

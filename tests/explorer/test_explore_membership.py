@@ -92,9 +92,9 @@ def test_who_returns_does_so_when_it_has_crashed_and_hears_nothing_before() -> N
 def test_a_member_suspects_any_other_and_not_itself() -> None:
     space = StateSpace(group("spo", "", "a", "", suspicions=1, joins=1))
     founders = space.initial_state()[:2]
-    assert [space.nodes.can_suspect(state) for state in founders] == [(1,), (0,)]
-    suspected = [space.nodes.event(founders[0], suspicion_code(member)) for member in range(3)]
-    assert suspected == [Suspect(0b001), Suspect(0b010), Suspect(0b100)]
+    assert [space.nodes.can_suspect(state) for state in founders] == [(0b10,), (0b01,)]
+    suspected = [space.nodes.event(founders[0], suspicion_code(members)) for members in (0b001, 0b100, 0b110)]
+    assert suspected == [Suspect(0b001), Suspect(0b100), Suspect(0b110)]
 
 
 def test_who_is_leaving_does_not_leave_again() -> None:
@@ -235,6 +235,8 @@ def test_the_named_searches_have_three_founders_and_what_they_say() -> None:
         assert ("leave" in name) == (made.leaves == 1)
         assert ("crash" in name) == (made.crashes == 1)
         assert ("loss" in name) == (made.losses == 1)
+        assert (name == "several") == (made.at_once == 2)
+        assert (name == "give-up") == (made.give_ups == 1)
     assert membership_scenario("to", "two-coordinators").suspicions == 2
 
 

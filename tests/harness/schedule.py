@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 from ordercast.explorer.continuations import FairContinuations
 from ordercast.explorer.notation import format_schedule
 from ordercast.explorer.scenario import Scenario
-from ordercast.explorer.state_space import StateSpace, StepKind
+from ordercast.explorer.state_space import KIND, StateSpace, StepKind
 
 F = TypeVar("F", bound=Callable[..., Any])
 WHICH = st.integers(0, 63)
@@ -51,7 +51,7 @@ class Schedule(RuleBasedStateMachine):
         assert self.space is not None
         self.possible = {}
         for step in self.space.steps(self.state):
-            self.possible.setdefault(StepKind(step & 7), []).append(step)
+            self.possible.setdefault(StepKind(step & KIND), []).append(step)
 
     def _happens(self, kind: StepKind, which: int) -> None:
         assert self.space is not None
@@ -129,6 +129,21 @@ class Schedule(RuleBasedStateMachine):
     @rule(which=WHICH)
     def crashes(self, which: int) -> None:
         self._happens(StepKind.CRASH, which)
+
+    @_possible(StepKind.SUSPECT)
+    @rule(which=WHICH)
+    def suspects(self, which: int) -> None:
+        self._happens(StepKind.SUSPECT, which)
+
+    @_possible(StepKind.LEAVE)
+    @rule(which=WHICH)
+    def leaves(self, which: int) -> None:
+        self._happens(StepKind.LEAVE, which)
+
+    @_possible(StepKind.GIVE_UP)
+    @rule(which=WHICH)
+    def gives_up(self, which: int) -> None:
+        self._happens(StepKind.GIVE_UP, which)
 
 
 def schedules_of(drawn: st.SearchStrategy[Scenario]) -> type[Schedule]:

@@ -74,6 +74,9 @@ def check_command(
     duplicates: Annotated[int, option(_BOUNDS, "Maximum number of duplicated units.", least=0)] = 0,
     firings: Annotated[int, option(_BOUNDS, "Maximum number of timers that fire.", least=0)] = 0,
     crashes: Annotated[int, option(_BOUNDS, "Maximum number of nodes that crash.", least=0)] = 0,
+    give_ups: Annotated[
+        int, option(_BOUNDS, "Maximum number of nodes whose hosts give the group up.", "--give-ups", least=0)
+    ] = 0,
     views: Annotated[
         bool,
         option(
@@ -114,6 +117,9 @@ def check_command(
     suspicions: Annotated[
         int, option(_VIEW_PANEL, "Maximum number of times that a member suspects another, rightly or not.", least=0)
     ] = 0,
+    at_once: Annotated[
+        int, option(_VIEW_PANEL, "How many members one suspicion may name, at most.", "--at-once", least=1)
+    ] = 1,
     fires: Annotated[
         list[str] | None, option(_BOUNDS, "Only this timer fires, repeatable, such as view.round (default: all).")
     ] = None,
@@ -167,11 +173,15 @@ def check_command(
         "duplicates": duplicates,
         "firings": firings,
         "crashes": crashes,
+        "give_ups": give_ups,
         "patient": patient,
         "drained": drained,
     }
     bounds |= {"joins": joins, "leaves": leaves, "suspicions": suspicions}
     bounds |= {"returns": tuple(returns or ()), "fires": tuple(fires or ()), "damages": damages}
+    require(
+        suspicions > 0 or at_once == 1, "--at-once has no effect without --suspicions: how many members one may name"
+    )
     asked = bool(script or any(bounds.values()) or losses is not None or nodes is not None or liveness_goal is not None)
     require(views or not scenario_names, "--scenario needs --views")
     require(views or not logs, "--logs needs --views")
@@ -184,6 +194,7 @@ def check_command(
     how = group | bounds | {"losses": 1 if losses is None else losses, "resilience": resilience}
     how |= {"channel": channel} if channel is not None else {}
     how |= {"logs": True} if logs else {}
+    how |= {"at_once": at_once}
     if liveness_goal is not None:
         require(liveness_goal in GOALS, f"--liveness-goal is one of {', '.join(GOALS)}, not {liveness_goal!r}")
         how["liveness_goal"] = GOALS[liveness_goal]
@@ -244,8 +255,8 @@ def _scenario(
     require(not lines or any(lines), "--script: no node sends anything; give at least one message, such as 'a; b'")
     joins = how["joins"] + len(how["returns"])
     require(
-        views or not (joins or how["leaves"] or how["suspicions"]),
-        "--joins, --returns, --leaves and --suspicions need --views",
+        views or not (joins or how["leaves"]),
+        "--joins, --returns and --leaves need --views",
     )
     size = nodes if nodes is not None else max(3, len(lines) - joins)
     require(2 <= size <= 16, f"--nodes must be 2 to 16, not {size}: larger groups have too many schedules to search")
@@ -265,13 +276,23 @@ def _scenario(
         f"{protocol} needs one order of units, and a unit that is lost and duplicated later changes its place in it; "
         "set --losses or --duplicates to 0",
     )
-    own_views = _VIEWS if how["crashes"] and kind.has_views and not views else {}
+    require(
+        views or kind.has_views or not how["suspicions"],
+        "--suspicions needs --views, or the sound sequencer, which has views of its own",
+    )
+    fails = how["crashes"] or how["give_ups"]
+    own_views = _VIEWS if (fails or how["suspicions"]) and kind.has_views and not views else {}
     how = {**how, "views": True} if views else how
     made = scenario(protocol, lines, rules, **own_views, **how)
     require(
         not how["crashes"] or kind.has_views or views or made.promise.liveness_goal is None,
         f"the {rules.value} {protocol} gives the group up when a node crashes; "
         "use --crashes with --views, with the sound sequencer, or with --liveness-goal nothing",
+    )
+    require(
+        not how["give_ups"] or kind.has_views or views or made.promise.liveness_goal is None,
+        f"in the {rules.value} {protocol} the others wait for a node that gives up; "
+        "use --give-ups with --views, with the sound sequencer, or with --liveness-goal nothing",
     )
     return made
 

@@ -48,7 +48,8 @@ _FAULT = (
     "'miss node=E3 source=E1 nth=2', 'twice node=E3 source=E1 nth=2', 'pause node=E2 at=1ms lasting=5ms', "
     "'split side=E1,E2 at=1ms lasting=5ms', 'crash node=E2 at=3ms'; and of members: 'join node=E5 at=3ms', "
     "'leave node=E2 at=3ms', 'return node=E2 at=9ms' (starts again and joins under its name, as a new node), "
-    "'suspect node=E3 by=E1 at=3ms'; and of durable logs: 'restart node=E2 at=3ms after=9ms' (is killed, and starts "
+    "'suspect node=E3 by=E1 at=3ms', 'quit node=E2 at=3ms' (its host gives the group up); "
+    "and of durable logs: 'restart node=E2 at=3ms after=9ms' (is killed, and starts "
     "again with its log, as a new node; power=false: its disk loses nothing), 'disk node=E2 at=3ms' (it fails). "
     "Times count from the start. Nodes are E1, E2, …; a bare number counts from 0, so node=2 is E3."
 )

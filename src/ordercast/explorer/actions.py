@@ -16,13 +16,14 @@ class Actions:
 
     def __init__(self, space: StateSpace) -> None:
         size, links, patient = space.size, len(space.links), space.scenario.patient
-        bits = iter(1 << place for place in range(1, 1 + 2 * links + 7 * size))
+        bits = iter(1 << place for place in range(1, 1 + 2 * links + 8 * size))
         self.faults = [next(bits) for _ in range(links)]
         """By link: the action of losing or duplicating its units."""
         asked = space.scenario
         crashing, firing = ([next(bits) for _ in range(size)] for _ in range(2))
         suspecting, leaving = ([next(bits) for _ in range(size)] if n else [] for n in (asked.suspicions, asked.leaves))
         syncing = [next(bits) for _ in range(size)] if asked.logs else []
+        giving_up = [next(bits) for _ in range(size)] if asked.give_ups else []
         draining, submitting = ([next(bits) for _ in range(size)] for _ in range(2))
         receiving = [next(bits) for _ in range(links)]
         self.of_link = [one | other for one, other in zip(self.faults, receiving, strict=True)]
@@ -31,6 +32,7 @@ class Actions:
             StepKind.SUSPECT: suspecting,
             StepKind.LEAVE: leaving,
             StepKind.SYNC: syncing,
+            StepKind.GIVE_UP: giving_up,
         }  # none, if there are no such steps
         self.of_step: dict[int, int] = {}
         """The action of each step; the key is the step without its timer, or its place in a bag."""

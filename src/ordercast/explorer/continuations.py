@@ -181,7 +181,7 @@ class FairContinuations:
         space = self._space
         survivors = {node: space.nodes.states[state[node]] for node in space.survivors(state)}
         everybody = [space.nodes.states[state[node]] for node in range(space.size)]
-        if not survivors and not any(here.crashed for here in everybody):
+        if not survivors and not any(here.crashed or here.gave_up for here in everybody):
             return "no node goes on, though none crashed"
         considered = everybody if space.scenario.promise.uniform else list(survivors.values())
         for node, here in survivors.items():

@@ -43,6 +43,8 @@ SCENARIOS: Mapping[str, MembershipScenario] = MappingProxyType(
         "suspicion": _of("a member suspects another one, at any moment", suspicions=1),
         "loss": _of("a suspicion, and one unit is lost", suspicions=1, losses=1),
         "crash": _of("a member crashes, and one suspects it, or another", suspicions=1, crashes=1),
+        "several": _of("a member suspects one of the others, or both at once", suspicions=1, at_once=2),
+        "give-up": _of("a member's host gives the group up, and one suspects it, or another", suspicions=1, give_ups=1),
         "takeover": _of(
             "a suspicion, and a member takes over from a coordinator", suspicions=1, firings=1, fires=(_ROUND,)
         ),

@@ -36,6 +36,8 @@ class NodeState:
     """In a group with membership: all its views. Empty: it has not joined yet."""
     leaves: bool = False
     """Its application has left the group."""
+    gave_up: bool = False
+    """Its host gave the group up."""
     departed: bool = False
     """It has left the group, and finished its last view with the others."""
     may_end_run: bool = False

@@ -5,6 +5,7 @@ from a snapshot, and every promise that involves one node only is checked then.
 """
 
 from dataclasses import replace
+from itertools import combinations
 from typing import Any
 
 from ordercast.explorer.links import Links
@@ -17,6 +18,7 @@ from ordercast.model.machine import (
     Depart,
     Drained,
     Enter,
+    GiveUp,
     Input,
     Level,
     Machine,
@@ -26,23 +28,23 @@ from ordercast.model.machine import (
     Suspect,
     TimerFired,
 )
-from ordercast.model.nodes import name_of
+from ordercast.model.nodes import everybody, mask_of, members, name_of
 from ordercast.model.units import Unit
 from ordercast.protocols.restart.node_log import Recovered, Synced
 
-SUBMIT, DRAINED, LEAVE, SYNCED = 2, 3, 7, 11
+SUBMIT, DRAINED, LEAVE, SYNCED, GIVE_UP = 2, 3, 7, 11, 15
 """Inputs as numbers; a receipt is 4 * unit, a timer 4 * name + 1. The first submission of a node that joins is that."""
-_RECOVERED = 15  # and above, in fours: with what a disk has
+_RECOVERED = 19  # and above, in fours: with what a disk has
 _SAMPLE = 16  # one snapshot in so many is restored into a new machine and compared
 
 
-def suspicion_code(member: int) -> int:
-    """The input that this member is suspected, as a number."""
-    return (member + 1) << 2 | 2
+def suspicion_code(suspects: int) -> int:
+    """The input that these members, a bit mask, are suspected, as a number."""
+    return suspects << 2 | 2
 
 
 NodeInput = Input | MembershipInput | Synced | Recovered
-_WITHOUT_VALUES: dict[int, NodeInput] = {DRAINED: Drained(), LEAVE: Depart()}
+_WITHOUT_VALUES: dict[int, NodeInput] = {DRAINED: Drained(), LEAVE: Depart(), GIVE_UP: GiveUp("the host gives up")}
 
 
 class Effect:
@@ -69,9 +71,9 @@ def outputs_of(machine: Any, event: NodeInput) -> list[Output]:
     return [*outputs, *machine.handle(Enter())] if isinstance(event, Recovered) else outputs
 
 
-def format_suspicion(node: int, suspect: int) -> str:
-    """The text of a suspicion."""
-    return f"{name_of(node)} suspects {name_of(suspect)}"
+def format_suspicion(node: int, suspects: int) -> str:
+    """The text of a suspicion; `suspects`: a bit mask."""
+    return f"{name_of(node)} suspects {', '.join(map(name_of, members(suspects)))}"
 
 
 class NodeStates:
@@ -140,7 +142,7 @@ class NodeStates:
         if code & 3 == 3:
             return self._recovered[(code - _RECOVERED) >> 2]
         if code & 3 == 2:
-            return Suspect(1 << (code >> 2) - 1)
+            return Suspect(code >> 2)
         return TimerFired(self.timer_names[code >> 2]) if code & 1 else Receive(self.units[code >> 2])
 
     def crashed(self, state: int, left: int) -> int:
@@ -160,13 +162,20 @@ class NodeStates:
         return _RECOVERED + (number << 2)
 
     def can_suspect(self, state: int) -> tuple[int, ...]:
-        """The members that a node may suspect: the others of its view."""
+        """Whom a node may suspect, each a bit mask: others of its view, one, or several at once."""
         here = self.states[state]
-        if here.crashed or here.left or not here.views:
+        if here.crashed or here.left or not (here.views or not self._scenario.group.views):
             return ()
-        others = [node for node in here.views[-1].members if node != here.node]
-        allowed = self._scenario.suspects
-        return tuple(node for node in others if not allowed or format_suspicion(here.node, node) in allowed)
+        group = mask_of(here.views[-1].members) if here.views else here.view[1] & everybody(self._scenario.group.nodes)
+        others = [node for node in members(group) if node != here.node]
+        most, allowed = self._scenario.at_once, self._scenario.suspects
+        found = (mask_of(each) for count in range(1, most + 1) for each in combinations(others, count))
+        return tuple(each for each in found if not allowed or format_suspicion(here.node, each) in allowed)
+
+    def can_give_up(self, state: int) -> bool:
+        """True if a node takes part: its host may give the group up."""
+        here = self.states[state]
+        return not (here.crashed or here.left) and (bool(here.views) or not self._scenario.group.views)
 
     def can_leave(self, state: int) -> bool:
         """True if a node is a member, and has not left the group yet."""

@@ -7,7 +7,9 @@
     E2 will receive again later E1#1 copy x
     E1 crashes
     E1 suspects E2
+    E1 suspects E2, E3
     E3 leaves
+    E3 gives the group up
     E4 joins
     E5 returns as E2
     E1 syncs its log
@@ -79,6 +81,8 @@ def format_step(execution: Execution, step: int) -> str:
             return format_suspicion(place, timer)
         case StepKind.LEAVE:
             what = "leaves"
+        case StepKind.GIVE_UP:
+            what = "gives the group up"
         case _ if here.submitted == JOINS:
             old = space.scenario.returning.get(place)
             what = "joins" if old is None else f"returns as {name_of(old)}"

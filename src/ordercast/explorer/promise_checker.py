@@ -15,6 +15,7 @@ from ordercast.model.machine import (
     Discard,
     Enter,
     ExcludedFrom,
+    GiveUp,
     Input,
     Level,
     MembershipInput,
@@ -70,6 +71,8 @@ class PromiseChecker:
 
     def take(self, output: Output) -> None:
         """Takes one output; raises `PromiseBroken` if it breaks a promise."""
+        if self._before.gave_up:
+            raise PromiseBroken(f"{self._name} goes on after it gave the group up")
         match output:
             case Send():
                 self.sends.append(output)
@@ -109,6 +112,8 @@ class PromiseChecker:
                 self.left = True
             case Departed(drained=drained):
                 self._departs(drained=drained)
+            case Abort() if isinstance(self._event, GiveUp):
+                self.left = True
             case Abort(without_quorum=True) if self._scenario.promise.views:
                 self.left = True  # a group with views may end so; any other abort is a broken promise
             case Abort() if has_membership and not self.views:
@@ -139,6 +144,7 @@ class PromiseChecker:
             left=self.left,
             views=self.views,
             leaves=leaves,
+            gave_up=self._before.gave_up or isinstance(self._event, GiveUp),
             departed=self.departed,
             may_end_run=self._may_end_run and not self._overtakes,
             disk=self.disk,
@@ -234,6 +240,8 @@ class PromiseChecker:
         if self._node not in item.destinations:
             raise PromiseBroken(f"{what} is delivered, but it is not addressed to it")
         level = self._scenario.promise.delivers_at
+        if isinstance(self._event, GiveUp):  # what is certain: every destination has it
+            level = min(level, Level.PREACKNOWLEDGED)
         if self._scenario.promise.ladder and not self.reached[level] & bit:
             told = "acknowledged" if level is Level.ACKNOWLEDGED else "pre-acknowledged"
             raise PromiseBroken(f"{what} is delivered before it was {told}")

@@ -118,11 +118,15 @@ class Scenario:
     crashes: int = 0
     """Nodes that crash."""
     suspicions: int = 0
-    """With membership: suspicions, right or wrong, of any member by any other."""
+    """With views: suspicions, right or wrong, of any member by any other."""
+    at_once: int = 1
+    """How many members one suspicion may name."""
     suspects: tuple[str, ...] = ()
     """Suspicions that may occur, such as "E2 suspects E1"; empty: all."""
     leaves: int = 0
     """With membership: members that leave."""
+    give_ups: int = 0
+    """Nodes whose hosts give the group up: they deliver what is certain, and take part no more."""
     joins: int = 0
     """With membership: nodes behind the founders, so many of them, found the group not, but join it."""
     returns: tuple[str, ...] = ()
@@ -137,10 +141,19 @@ class Scenario:
     """Rounds of timers within which a fair continuation must reach the goal."""
 
     def __post_init__(self) -> None:
-        for name in ("losses", "duplicates", "firings", "crashes", "suspicions", "leaves", "damages"):
+        for name in ("losses", "duplicates", "firings", "crashes", "suspicions", "leaves", "damages", "give_ups"):
             require(getattr(self, name) <= _MOST, f"`{name}` must be at most {_MOST:,}, not {getattr(self, name):,}")
-        for name in ("suspicions", "leaves", "joins"):
+        for name in ("leaves", "joins"):
             require(self.group.views or not getattr(self, name), f"`{name}` needs a group with views (--views)")
+        require(
+            self.group.views or self.promise.views or not self.suspicions,
+            "`suspicions` needs a group with views (--views)",
+        )
+        require(
+            not self.give_ups or self.group.views or self.promise.views or self.promise.liveness_goal is None,
+            "`give_ups` needs a group with views (--views), or no liveness goal: others wait for a node that gives up",
+        )
+        require(self.at_once >= 1, f"`at_once` must be at least 1, not {self.at_once}")
         require(self.joins < self.group.nodes, f"`joins` must be less than the number of nodes, not {self.joins}")
         require(self.group.views or not self.returns, "`returns` needs a group with views (--views)")
         require(self.group.views or not self.logs, "`logs` needs a group with views (--views)")

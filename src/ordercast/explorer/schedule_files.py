@@ -97,7 +97,9 @@ class _Scenario(ConfigValue, frozen=True, kw_only=True):
     drained: bool = False
     crashes: int = 0
     suspicions: int = 0
+    at_once: int = 1
     leaves: int = 0
+    give_ups: int = 0
     joins: int = 0
     returns: tuple[str, ...] = ()
     fires: tuple[str, ...] = ()
@@ -166,7 +168,18 @@ def schedule_of(document: Mapping[str, Any]) -> ScheduleFile:
         )
     content = converted(document, _File, _PAGE)
     asked = content.scenario
-    for name in ("losses", "duplicates", "firings", "crashes", "suspicions", "leaves", "joins", "damages", "rounds"):
+    for name in (
+        "losses",
+        "duplicates",
+        "firings",
+        "crashes",
+        "suspicions",
+        "leaves",
+        "joins",
+        "damages",
+        "give_ups",
+        "rounds",
+    ):
         require(getattr(asked, name) >= 0, f"`scenario.{name}` must not be negative: {getattr(asked, name)}")
     steps, given = len(content.schedule), content.search.begins
     require(0 <= given <= steps, f"`search.begins` must be 0 to {steps}, the number of steps, not {given}")

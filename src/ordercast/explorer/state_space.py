@@ -1,8 +1,8 @@
 """The state space of a group: global states and the transitions between them.
 
 A state is a tuple of numbers: the state of each node, the queue of each link, and the budget of losses, duplicates,
-timer firings, crashes, suspicions, departures and damaged disks that is left. A step (transition) is a number too: what
-happens, where, and which timer, which unit of a bag, who is suspected, or what a crash leaves on a disk.
+timer firings, crashes, suspicions, departures, damaged disks and hosts that give up. A step (transition) is a number
+too: what happens, where, and which timer, which unit of a bag, who is suspected, or what a crash leaves on a disk.
 """
 
 from enum import IntEnum
@@ -12,7 +12,17 @@ from itertools import combinations, pairwise
 from ordercast.explorer.links import EMPTY, Links, Queues
 from ordercast.explorer.node_disk import LOST
 from ordercast.explorer.node_state import JOINS
-from ordercast.explorer.node_states import DRAINED, LEAVE, SUBMIT, SYNCED, Effect, NodeInput, NodeStates, suspicion_code
+from ordercast.explorer.node_states import (
+    DRAINED,
+    GIVE_UP,
+    LEAVE,
+    SUBMIT,
+    SYNCED,
+    Effect,
+    NodeInput,
+    NodeStates,
+    suspicion_code,
+)
 from ordercast.explorer.scenario import Scenario
 from ordercast.explorer.view_promises import ViewPromises
 from ordercast.model.machine import Level
@@ -42,18 +52,20 @@ class StepKind(IntEnum):
     CRASH = 7
     """A node stops permanently, and the units in flight to it are lost."""
     SUSPECT = 8
-    """A member suspects another one, rightly or not."""
+    """A member suspects others, rightly or not."""
     LEAVE = 9
     """The application of a member leaves the group."""
     SYNC = 10
     """What a node has written to its log is on its disk, and it is told so."""
+    GIVE_UP = 11
+    """The host of a node gives the group up: what is certain is delivered, and it takes part no more."""
 
 
-_SUBMIT, _RECEIVE, _LOSE, _TWICE, _LATER, _FIRE, _DRAIN, _CRASH, _SUSPECT, _LEAVE, _SYNC = map(int, StepKind)
+_SUBMIT, _RECEIVE, _LOSE, _TWICE, _LATER, _FIRE, _DRAIN, _CRASH, _SUSPECT, _LEAVE, _SYNC, _GIVE_UP = map(int, StepKind)
 # plain integers are faster
 
 _OWN = {StepKind.SUBMIT, StepKind.FIRE, StepKind.DRAIN, StepKind.SUSPECT, StepKind.LEAVE, StepKind.SYNC}
-# inputs but receipts
+_OWN |= {StepKind.GIVE_UP}  # inputs but receipts
 
 KIND_BITS = 4
 """Bits of a step that are its kind; those above them, up to the sixteenth, are its place."""
@@ -83,9 +95,9 @@ class StateSpace:
         self.nodes = NodeStates(scenario, self.links)
         self.first_link = self.size
         self.past_links = self.size + len(self.links)
-        self.budgets = range(self.past_links, self.past_links + 7)
+        self.budgets = range(self.past_links, self.past_links + 8)
         self.losses, self.duplicates, self.firings, self.crashes, *others = self.budgets
-        self.suspicions, self.leaves, self.damages = others
+        self.suspicions, self.leaves, self.damages, self.give_ups = others
         self._one_order: dict[tuple[tuple[int, ...], ...], bool] = {}
         self.views = ViewPromises(scenario) if scenario.group.views else None
         """With membership: what is promised of views."""
@@ -105,6 +117,7 @@ class StateSpace:
             scenario.suspicions,
             scenario.leaves,
             scenario.damages,
+            scenario.give_ups,
         )
 
     def steps(self, state: State, free: list[int] | None = None) -> list[int]:
@@ -140,7 +153,7 @@ class StateSpace:
         return [_RECEIVE | place << KIND_BITS] if place and state[place] != EMPTY else []
 
     def environment_steps(self, state: State) -> list[int]:
-        """Losses, duplicates, timers, crashes, suspicions, departures, drained notices: steps of the environment."""
+        """Losses, duplicates, timers, crashes, suspicions, departures, notices: steps of the environment."""
         busy = [place for place in range(self.first_link, self.past_links) if state[place] != EMPTY]
         found = self._faults_of_links(state, busy)
         if state[self.duplicates] and self.scenario.channel is not Channel.ANY:
@@ -156,6 +169,9 @@ class StateSpace:
             found += self._crashes(state)
         if state[self.suspicions] or state[self.leaves]:
             found += self._membership_steps(state)
+        if state[self.give_ups]:
+            can_give_up = self.nodes.can_give_up
+            found += [_GIVE_UP | node << KIND_BITS for node in range(self.size) if can_give_up(state[node])]
         if self.scenario.drained:
             found += [
                 _DRAIN | node << KIND_BITS for node in range(self.size) if not self.nodes.states[state[node]].crashed
@@ -201,7 +217,7 @@ class StateSpace:
         for node in range(self.size):
             if state[self.suspicions]:
                 suspects = self.nodes.can_suspect(state[node])
-                found += [_SUSPECT | node << KIND_BITS | other << 16 for other in suspects]
+                found += [_SUSPECT | node << KIND_BITS | others << 16 for others in suspects]
             if state[self.leaves] and self.nodes.can_leave(state[node]):
                 found.append(_LEAVE | node << KIND_BITS)
         return found
@@ -248,6 +264,9 @@ class StateSpace:
         elif kind == _LEAVE:
             node, code, after = place, LEAVE, list(state)
             after[self.leaves] -= 1
+        elif kind == _GIVE_UP:
+            node, code, after = place, GIVE_UP, list(state)
+            after[self.give_ups] -= 1
         else:
             return self._environment(state, StepKind(kind), place, step >> 16), None
         return self._carry_out(after, node, code)
@@ -401,6 +420,8 @@ def _code(kind: StepKind, which: int) -> int:
             return DRAINED
         case StepKind.LEAVE:
             return LEAVE
+        case StepKind.GIVE_UP:
+            return GIVE_UP
         case _:
             return SYNCED
 

@@ -135,7 +135,7 @@ class ViewPromises:
         if self._logs is not None and self._logs.can_begin_anew(nodes):
             return False
         if not present:
-            return any(here.crashed for here in nodes)
+            return any(here.crashed or here.gave_up for here in nodes)
         places = _latest(present).members
         living = {here.node for here in present}
         left = mask_of(place for place, node in enumerate(places) if node in living)

@@ -141,6 +141,16 @@ class Leave(ConfigValue, tag="leave", frozen=True, kw_only=True):
         require(self.at >= 0, f"a leave needs `at` >= 0, not {self.at}")
 
 
+class Quit(ConfigValue, tag="quit", frozen=True, kw_only=True):
+    """The host of a node gives the group up: it delivers what is certain, and takes part no more."""
+
+    node: int
+    at: int
+
+    def __post_init__(self) -> None:
+        require(self.at >= 0, f"a quit needs `at` >= 0, not {self.at}")
+
+
 class Return(ConfigValue, tag="return", frozen=True, kw_only=True):
     """The process of a node starts again and joins under its old name, as a new node; if it still ran, it ends first.
 
@@ -201,11 +211,26 @@ Scripted = Miss | Twice
 """Faults that affect one unit on its way to one node."""
 LogFault = Restart | DiskFailure
 """Faults that only groups with logs have."""
-MembershipFault = Join | Leave | Return | Suspicion | LogFault
+MembershipFault = Join | Leave | Quit | Return | Suspicion | LogFault
 """Faults that only groups with views have."""
-NodeFault = Pause | Crash | Join | Leave | Return | Suspicion | LogFault
+NodeFault = Pause | Crash | Join | Leave | Quit | Return | Suspicion | LogFault
 """Faults that happen to nodes, at a time."""
-Fault = Loss | Bursts | Duplicates | Miss | Twice | Pause | Split | Crash | Join | Leave | Return | Suspicion | LogFault
+Fault = (
+    Loss
+    | Bursts
+    | Duplicates
+    | Miss
+    | Twice
+    | Pause
+    | Split
+    | Crash
+    | Join
+    | Leave
+    | Quit
+    | Return
+    | Suspicion
+    | LogFault
+)
 """A fault of a simulated run: any of these."""
 
 
@@ -216,7 +241,7 @@ def nodes_named(fault: Fault) -> tuple[int, ...]:
             return (node, source)
         case Pause(node=node) | Crash(node=node) | Join(node=node) | Leave(node=node) | Return(node=node):
             return (node,)
-        case Restart(node=node) | DiskFailure(node=node):
+        case Restart(node=node) | DiskFailure(node=node) | Quit(node=node):
             return (node,)
         case Suspicion(node=node, by=by):
             return (node, by)

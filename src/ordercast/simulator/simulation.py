@@ -16,6 +16,7 @@ from ordercast.model.faults import (
     Leave,
     NodeFault,
     Pause,
+    Quit,
     Restart,
     Return,
     Split,
@@ -31,6 +32,7 @@ from ordercast.model.machine import (
     Depart,
     Discard,
     Enter,
+    GiveUp,
     Machine,
     MembershipInput,
     NotSent,
@@ -274,12 +276,19 @@ class Simulation:
                 self._enter(time, node, what)
             case Leave():
                 self._change(time, node, Depart())
-            case Suspicion():
-                self._carry_out(time, node, self.machines[node].handle(Suspect(1 << what.node)))
+            case Quit() | Suspicion():
+                self._tell(time, node, what)
             case Return():
                 self._return(time, what)
             case Restart() | DiskFailure() | DiskSynced() | StartAgain():
                 self._handle_disk(time, node, what)
+
+    def _tell(self, time: int, node: int, what: Quit | Suspicion) -> None:
+        """What the host of a node tells its machine."""
+        if isinstance(what, Suspicion):
+            self._carry_out(time, node, self.machines[node].handle(Suspect(1 << what.node)))
+        elif not self._views.ended[node]:
+            self._carry_out(time, node, self.machines[node].handle(GiveUp("its host gave the group up")))
 
     def _crash(self, time: int, node: int) -> None:
         self._crashed[node] = True

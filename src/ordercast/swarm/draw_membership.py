@@ -5,7 +5,20 @@ from random import Random
 import msgspec
 
 from ordercast.model.config import MILLISECOND, SequencerConfig
-from ordercast.model.faults import Bursts, Crash, Fault, Join, Leave, Loss, Pause, Return, Split, Suspicion, nodes_named
+from ordercast.model.faults import (
+    Bursts,
+    Crash,
+    Fault,
+    Join,
+    Leave,
+    Loss,
+    Pause,
+    Quit,
+    Return,
+    Split,
+    Suspicion,
+    nodes_named,
+)
 from ordercast.model.runs import RunConfig, wants_views
 from ordercast.swarm.draw import Sizes, draw_sized
 
@@ -40,6 +53,7 @@ def draw_changing(number: int, protocol: str) -> RunConfig:
     returns = _comings_and_goings(rng, members, horizon, starts, faults)
     if not wants_views(protocol, config.group.rules, tuple(faults)) and members > 1:
         faults.append(Suspicion(node=0, by=members - 1, at=max(starts.get(members - 1, 0), rng.randint(0, horizon))))
+    faults += _inputs_of_hosts(number, members, horizon, starts)
     group = replace(
         config.group,
         nodes=members + returns,
@@ -89,3 +103,20 @@ def _comings_and_goings(rng: Random, members: int, horizon: int, starts: dict[in
         at = max(starts.get(by, 0), starts.get(node, 0)) + rng.randint(0, horizon)
         faults.append(Suspicion(node=node, by=by, at=at))
     return len(returning)
+
+
+def _inputs_of_hosts(number: int, members: int, horizon: int, starts: dict[int, int]) -> list[Fault]:
+    """A host that gives up; suspicions at one moment: of several by one, or of one by several."""
+    rng = Random(f"swarm/hosts/{number}")
+    found: list[Fault] = []
+    if members > 2 and rng.random() < 0.15:
+        node = rng.randrange(members)
+        found.append(Quit(node=node, at=starts.get(node, 0) + rng.randint(0, horizon)))
+    if members > 2 and rng.random() < 0.15:
+        one, *others = rng.sample(range(members), rng.randint(3, members))
+        at = max(starts.get(node, 0) for node in (one, *others)) + rng.randint(0, horizon)
+        pairs = [(one, other) for other in others]
+        if rng.random() < 0.5:
+            pairs = [(other, one) for other in others]
+        found += [Suspicion(node=node, by=by, at=at) for by, node in pairs]
+    return found

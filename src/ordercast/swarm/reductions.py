@@ -18,6 +18,7 @@ from ordercast.model.faults import (
     Miss,
     NodeFault,
     Pause,
+    Quit,
     Restart,
     Return,
     Split,
@@ -145,6 +146,7 @@ def _moved_fault(fault: Fault, place: dict[int, int]) -> Fault | None:
             | Crash(node=node)
             | Join(node=node)
             | Leave(node=node)
+            | Quit(node=node)
             | Return(node=node)
             | Restart(node=node)
             | DiskFailure(node=node)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 GOALS = {"nothing": None, **{level.name.lower(): level for level in Level}}
 """Liveness goals by name."""
 SILENT = "–"  # a node that sends nothing, in what is printed and in --script
-_OF_VIEWS = ("joins", "returns", "leaves", "suspicions", "fires", "suspects")
+_OF_VIEWS = ("joins", "returns", "leaves", "suspicions", "at_once", "fires", "suspects")
 _OF_LOGS = ("damages",)
 _NO_GOAL = "Liveness was not checked: no liveness goal is set, so messages need not even arrive"
 _SET_A_GOAL = "Set one with --liveness-goal accepted, or acknowledged."
@@ -80,7 +80,7 @@ def document(protocol: str, scenario: "Scenario", report: "SearchReport") -> dic
 
     from ordercast.explorer.scenario import format_script
 
-    bounds = ["losses", "duplicates", "firings", "crashes", "patient", "drained"]
+    bounds = ["losses", "duplicates", "firings", "crashes", "give_ups", "patient", "drained"]
     bounds += _OF_VIEWS if scenario.group.views else ()
     bounds += ("logs", *_OF_LOGS) if scenario.logs else ()
     counted = ("states", "edges", "exhausted", "depth", "node_states", "continued", "longest", "seconds")
@@ -108,9 +108,14 @@ def print_search(console: "Console", protocol: str, scenario: "Scenario", report
     rules = "logs" if scenario.logs else "views" if scenario.group.views else f"{scenario.group.rules.value} rules"
     what = f"{protocol}, {rules}, channel {scenario.channel.value}: {scripts}"
     console.print(what, markup=False, soft_wrap=True)
-    named = ("losses", "duplicates", "firings", "crashes", *(_OF_VIEWS if scenario.group.views else ()))
+    named: tuple[str, ...] = ("losses", "duplicates", "firings", "crashes")
+    named += tuple(name for name in _OF_VIEWS if scenario.group.views or (name == "suspicions" and scenario.suspicions))
     named += _OF_LOGS if scenario.logs else ()
-    bounds = [f"{name} {getattr(scenario, name)}" for name in named if name not in {"fires", "suspects", "returns"}]
+    bounds = [
+        f"{name} {getattr(scenario, name)}" for name in named if name not in {"fires", "suspects", "returns", "at_once"}
+    ]
+    bounds += [f"suspicions of up to {scenario.at_once}"] * (scenario.at_once > 1)
+    bounds += [f"hosts that give up {scenario.give_ups}"] * (scenario.give_ups > 0)
     bounds += [f"{name} may crash and return" for name in scenario.returns]
     bounds += [f"only {text}" for text in (*scenario.fires, *scenario.suspects)]
     bounds += ["patient timers"] * scenario.patient + ["drained nodes"] * scenario.drained

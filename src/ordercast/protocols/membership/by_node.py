@@ -138,8 +138,7 @@ class ByNode(DeclaredState):
             self.begun = True
             self._carry_out(self.member.handle(Begin()) if self.is_member else self.joiner.begin(), out)
         if isinstance(event, GiveUp):
-            self.aborted = True
-            out.append(Abort(event.why))
+            self._give_up(event, out)
         elif isinstance(event, Receive):
             self._receive(event.unit, out)
         elif isinstance(event, TimerFired):
@@ -153,6 +152,13 @@ class ByNode(DeclaredState):
         if self.is_member:
             self.detector.begin_if_needed(self.member, out)
         return out
+
+    def _give_up(self, event: GiveUp, out: list[Output]) -> None:
+        """What is certain in this view is delivered, unless the next one is being agreed on."""
+        if self.is_member:
+            self._give(event, out)
+        self.aborted = True
+        out[:] = [output for output in out if not isinstance(output, Abort)] + [Abort(event.why)]
 
     def _give_translated(self, event: Input | MembershipInput, out: list[Output]) -> None:
         """To the member, in places."""
@@ -275,7 +281,7 @@ class ByNode(DeclaredState):
         """What the epoch waits for, or the next view."""
         if not self.is_member:
             return ("it has not joined the group",) if self.begun and not self.aborted else ()
-        if self._has_ended():
+        if self._has_ended() or self.aborted:
             return ()
         if self.member.stopped:
             return (f"the view after {self.member.current.view.number} is being agreed on",)
@@ -284,7 +290,7 @@ class ByNode(DeclaredState):
 
     def log_sizes(self) -> LogSizes:
         """Those of the epoch; what waits for the next view or for joining is waiting, too."""
-        if self._has_ended():
+        if self._has_ended() or self.aborted:
             return LogSizes(0, 0, 0, 0, 0)
         sizes = self.member.machine.log_sizes()
         waiting = sizes.waiting + len(self.member.waiting) + len(self.early)
