@@ -249,7 +249,10 @@ REFUSED = [
     ("check spo --leaves 1", "--joins, --returns and --leaves need --views"),
     ("check spo --suspicions 1", "--suspicions needs --views, or the sound sequencer, which has views of its own"),
     ("check spo --views --at-once 2", "--at-once has no effect without --suspicions"),
-    ("check spo --give-ups 1", "in the sound spo the others wait for a node that gives up; use --give-ups with"),
+    (
+        "check spo --give-ups 1",
+        "`give_ups` needs a group with views (--views), or --liveness-goal nothing: others wait for",
+    ),
     ("check xyz", "unknown protocol 'xyz'; choose one of: "),
     ("check to --rules paper", "to has no paper rules; choose one of: prito, sequencer, spo, st"),
     ("check spo --script '; –;'", "--script: no node sends anything; give at least one message"),

@@ -70,7 +70,7 @@ def test_a_host_gives_up_once_and_its_node_takes_part_no_more() -> None:
 
 
 def test_others_wait_for_it_where_there_are_no_views() -> None:
-    with pytest.raises(ConfigError, match="`give_ups` needs a group with views \\(--views\\), or no liveness goal"):
+    with pytest.raises(ConfigError, match="`give_ups` needs a group with views \\(--views\\), or --liveness-goal"):
         scenario("spo", ["a", ""], give_ups=1)
 
 

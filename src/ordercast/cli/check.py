@@ -289,11 +289,6 @@ def _scenario(
         f"the {rules.value} {protocol} gives the group up when a node crashes; "
         "use --crashes with --views, with the sound sequencer, or with --liveness-goal nothing",
     )
-    require(
-        not how["give_ups"] or kind.has_views or views or made.promise.liveness_goal is None,
-        f"in the {rules.value} {protocol} the others wait for a node that gives up; "
-        "use --give-ups with --views, with the sound sequencer, or with --liveness-goal nothing",
-    )
     return made
 
 
