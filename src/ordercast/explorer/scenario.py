@@ -151,7 +151,8 @@ class Scenario:
         )
         require(
             not self.give_ups or self.group.views or self.promise.views or self.promise.liveness_goal is None,
-            "`give_ups` needs a group with views (--views), or --liveness-goal nothing: others wait for a node that gives up",
+            "`give_ups` needs a group with views (--views), or --liveness-goal nothing: others wait for a node that "
+            "gives up",
         )
         require(self.at_once >= 1, f"`at_once` must be at least 1, not {self.at_once}")
         require(self.joins < self.group.nodes, f"`joins` must be less than the number of nodes, not {self.joins}")
