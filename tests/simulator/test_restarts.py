@@ -101,6 +101,13 @@ def test_one_that_was_killed_before_its_view_was_on_its_disk_begins_with_those_t
     simulated(draw_restarting(2143, "sequencer"))
 
 
+def test_who_gave_up_a_plan_with_which_the_others_began_waits_for_nobody_any_more() -> None:
+    """It did not hear that they had begun; it was in their view, was left out of the next one, and is refused."""
+    result, rows = simulated(draw_restarting(5094, "st"))
+    assert [node for node, _, _ in rows_of(rows, "abort")] == [6]
+    assert (result.complete, result.members) == (True, (5, 7, 8, 10))
+
+
 def test_equal_seeds_give_equal_runs() -> None:
     config = draw_restarting(5, "to")
     first, again = simulated(config)[1], simulated(RunConfig.from_json(config.to_json()))[1]

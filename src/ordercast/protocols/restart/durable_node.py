@@ -340,6 +340,8 @@ class DurableNode(ByNode):
 
     def waits_for(self) -> tuple[str, ...]:
         """What it waits for."""
+        if self.aborted:
+            return ()
         if self.restarting:
             return (self.restart.waits_for or "it looks for the others, to begin anew",)
         if self.behind is not None and not self._has_ended():
