@@ -24,9 +24,9 @@ from ordercast.pipeline.audit.workers import Workers, useful_workers, workers
 from ordercast.trace.schema import RUN
 from ordercast.trace.storage import Location
 
-WORKERS_FROM = 8_000_000
-"""Events: a worker takes half a second of CPU to start, which is as much as two million events take."""
-_ROWS_OF_A_WORKER = 4_000_000
+WORKERS_FROM = 20_000_000
+"""Events, which take seven seconds of CPU: a worker takes half a second to start."""
+_ROWS_OF_A_WORKER = 5_000_000
 
 
 def audit_vectorised(
