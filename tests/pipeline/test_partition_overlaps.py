@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ordercast.pipeline.audit.kernel.columns import Flags, Numbers
-from ordercast.pipeline.audit.partitioned.partition_overlaps import first_gap, first_overlap
+from ordercast.pipeline.audit.partitioned.partition_overlaps import first_gap, first_number_missing, first_overlap
 from ordercast.pipeline.audit.partitioned.row_groups import LEAST, MOST, Ranges
 
 Table = tuple[Numbers, Numbers]
@@ -75,3 +75,17 @@ def test_ranges_are_the_least_and_the_greatest_of_each_cell(seed: int) -> None:
         values = [value for at, value in rows if at == cell]
         assert lowest[cell] == min(values, default=MOST)
         assert highest[cell] == max(values, default=LEAST)
+
+
+def test_a_number_between_two_partitions_is_missing() -> None:
+    """Source 0 goes on with the next number, also beyond a partition that has nothing of it; source 1 does not."""
+
+    def table(*ranges: tuple[int, int] | None) -> tuple[Numbers, Numbers]:
+        lowest = [MOST if one is None else one[0] for one in ranges]
+        return np.array(lowest), np.array([LEAST if one is None else one[1] for one in ranges])
+
+    good = [table((0, 4), None), table(None, (7, 9)), None, table((5, 5), (10, 12))]
+    assert first_number_missing(good) is None
+    assert first_number_missing([*good, table((6, 8), (14, 15))]) == range(3, 5)
+    assert first_number_missing([*good[:3], table((6, 6), (10, 10))]) == range(4)
+    assert first_number_missing([]) is None

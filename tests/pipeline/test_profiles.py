@@ -68,10 +68,12 @@ def test_arrays_find_what_the_reference_finds(profile: Profile) -> None:
     assert found["passed"] > found["holds"] / 2, "arrays are for the usual case"
 
 
-def rows_with(*, twice: bool = False, lost: bool = False) -> list[Row]:
-    """E1 sends, E2 and E3 deliver in its order; in the middle E3 gets one twice, or not."""
+def rows_with(*, twice: bool = False, lost: bool = False, missing: bool = False) -> list[Row]:
+    """E1 sends, E2 and E3 deliver in its order; in the middle E3 gets one twice, or not, or nobody sent it."""
     rows: list[Row] = []
     for seq in range(60):
+        if missing and seq == 30:
+            continue
         rows.append((0, seq, seq, "send", 0, seq, (1, 2), None))
         again = [(2, 2 * seq + 1, seq, "deliver", 0, seq, None, None)] if twice and seq == 30 else []
         rows.append((1, 2 * seq, seq, "deliver", 0, seq, None, None))
@@ -94,6 +96,7 @@ def written(folder: Path, rows: list[Row], row: dict[str, Any]) -> Path:
 
 
 CASES = [({}, "total-dense", True), ({"twice": True}, "per-partition", True), ({"twice": True}, "total", False)]
+CASES += [({"missing": True}, "total-dense", False), ({"missing": True}, "total", True)]
 CASES += [({"lost": True}, "at-least-once", False), ({"lost": True}, "at-most-once", True)]
 
 
@@ -108,11 +111,11 @@ def test_partitions_find_what_the_reference_finds(
     found = audit_vectorised([folder], shipped(name), note=notes.append)
     assert found.as_document() == reference.audit([folder], shipped(name)).as_document()
     assert found.holds is holds
-    assert any("falling back" in note for note in notes) is ("numbers_dense" in shipped(name).on)
+    assert not any("falling back" in note for note in notes)
 
 
 @pytest.mark.parametrize("one_clock", [True, False])
-@pytest.mark.parametrize("name", [name for name in SHIPPED if name != "total-dense"])
+@pytest.mark.parametrize("name", SHIPPED)
 def test_random_runs_are_judged_in_partitions_by_a_profile(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, one_clock: bool
 ) -> None:
@@ -124,7 +127,7 @@ def test_random_runs_are_judged_in_partitions_by_a_profile(
     for number in range(40):
         run = random_run(chance, chance.choice([Service.SELECTIVE_PARTIAL, Service.SELECTIVE_TOTAL]), messages=60)
         run.logs = [[event for event in log if event[1] in {"send", "deliver"}] for log in run.logs]
-        if not any(event[1] == "deliver" for log in run.logs for event in log):
+        if sum(event[1] == "deliver" for log in run.logs for event in log) < 12:
             continue
         for _ in range(chance.randint(0, 2)):
             broken(chance, run)
@@ -144,7 +147,7 @@ def test_random_runs_are_judged_in_partitions_by_a_profile(
         found["violated"] += not expected.holds
         found["fell back"] += any("falling back" in note for note in notes)
     assert found["fell back"] < 12
-    assert found["violated"] > 3
+    assert found["violated"] > 2
 
 
 def broken(chance: Random, run: RandomRun) -> None:
@@ -152,7 +155,10 @@ def broken(chance: Random, run: RandomRun) -> None:
     log = chance.choice([log for log in run.logs if any(event[1] == "deliver" for event in log)])
     places = [place for place, event in enumerate(log) if event[1] == "deliver"]
     place, other = chance.choice(places), chance.choice(places)
-    match chance.choice(["again", "again", "lost", "swapped"]):
+    match chance.choice(["again", "again", "lost", "swapped", "unsent"]):
+        case "unsent":
+            message = log[place][2]
+            run.logs = [[event for event in one if event[2] != message] for one in run.logs]
         case "again":
             log.append((log[-1][0], *log[place][1:]))
         case "lost":

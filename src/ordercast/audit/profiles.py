@@ -36,7 +36,7 @@ SUFFIX = ".toml"
 _NAMED, _EVERYBODY = "named", "everybody"
 _KEYS = frozenset({"title", "base", "destinations", "properties"})
 _OF_CHANGE = (*OF_VIEWS, *OF_LOGS)
-_IN_PARTS: tuple[Property, ...] = (*PARTS, sender_order_kept, key_order_kept, same_order, no_cycle)
+_IN_PARTS: tuple[Property, ...] = (*PARTS, sender_order_kept, key_order_kept, same_order, no_cycle, numbers_dense)
 PROPERTIES: dict[str, Property] = {
     promise.__name__: promise
     for promise in (

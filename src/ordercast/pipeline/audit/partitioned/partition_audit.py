@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from ordercast.audit.numbering import key_order_kept
+from ordercast.audit.numbering import key_order_kept, numbers_dense
 from ordercast.audit.priorities import same_runs
 from ordercast.audit.profiles import asked_in, promised_by
 from ordercast.audit.services import Property
@@ -107,6 +107,8 @@ class PartitionResult(msgspec.Struct, frozen=True):
     """Steps of the acceptances, by node and source."""
     deliveries: bytes = b""
     """How many, by node."""
+    numbers: Ranges | None = None
+    """Numbers of the sends, by source."""
     by_priority: dict[int, Ranges] = {}
     """By priority: steps of the deliveries, by node and source."""
 
@@ -134,6 +136,7 @@ def audit_partition(task: PartitionTask) -> PartitionResult:
         rows=rows,
         unaccepted=_unaccepted(run, service).tobytes() if task.levels else b"",
         sent=Ranges.over(task.nodes, run.sends.source, run.sends.step),
+        numbers=Ranges.over(task.nodes, run.sends.source, run.sends.seq) if numbers_dense in task.promises() else None,
         delivered=_delivered(run, by_node=steps_by_node(task.nodes, closed=task.closed)),
         accepted=_steps_of(run, EventKind.ACCEPT),
         deliveries=np.bincount(run.events[EventKind.DELIVER].node, minlength=task.nodes).tobytes(),

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ordercast.pipeline.audit.kernel.columns import Flags, Numbers
-from ordercast.pipeline.audit.partitioned.row_groups import Ranges
+from ordercast.pipeline.audit.partitioned.row_groups import LEAST, Ranges
 
 Table = tuple[Numbers, Numbers]
 """The first and the last step, for each cell."""
@@ -39,6 +39,19 @@ def first_overlap(tables: Sequence[Table | None]) -> range | None:
             earlier = (one for one in range(number) if (known := tables[one]) and np.any(known[1] >= lowest))
             return range(next(earlier), number + 1)
         latest = highest if latest is None else np.maximum(latest, highest)
+    return None
+
+
+def first_number_missing(tables: Sequence[Table | None]) -> range | None:
+    """From the partition with the last number of a cell through the next one that has any, if numbers are between."""
+    highest: dict[int, tuple[int, int]] = {}
+    for number, table in enumerate(tables):
+        lowest, last = table or ((), ())
+        for cell in np.flatnonzero(np.asarray(last) != LEAST).tolist():
+            known, partition = highest.get(cell, (int(lowest[cell]) - 1, number))
+            if int(lowest[cell]) != known + 1:
+                return range(partition, number + 1)
+            highest[cell] = int(last[cell]), number
     return None
 
 

@@ -5,13 +5,18 @@ from collections.abc import Iterator
 import msgspec
 import numpy as np
 
-from ordercast.audit.numbering import key_order_kept
+from ordercast.audit.numbering import key_order_kept, numbers_dense
 from ordercast.audit.order import sender_order_kept
 from ordercast.audit.priorities import sender_order_kept_by_priority
 from ordercast.pipeline.audit.kernel.columns import Numbers
 from ordercast.pipeline.audit.partitioned.long_run import LongRun
 from ordercast.pipeline.audit.partitioned.partition_audit import Partition, PartitionResult, steps_by_node
-from ordercast.pipeline.audit.partitioned.partition_overlaps import StepTables, first_gap, first_overlap
+from ordercast.pipeline.audit.partitioned.partition_overlaps import (
+    StepTables,
+    first_gap,
+    first_number_missing,
+    first_overlap,
+)
 from ordercast.pipeline.audit.partitioned.row_groups import LEAST, MOST
 from ordercast.pipeline.audit.partitioned.tasks import TaskKind
 
@@ -89,6 +94,8 @@ class PartitionResults:
                 both |= set(group)
                 found.remove(group)
             found.insert(0, sorted(both))
+        if numbers_dense in self._promises:  # without those between, numbers would seem to be missing
+            found = [list(range(group[0], group[-1] + 1)) for group in found]
         return found, bool(overlaps)
 
     def _overlaps(self) -> Iterator[range | None]:
@@ -98,6 +105,8 @@ class PartitionResults:
             self.run.nodes, closed=self.closed
         ):
             yield first_overlap(self._tables("delivered"))
+        if numbers_dense in self._promises:
+            yield first_number_missing(self._tables("numbers"))
         if sender_order_kept_by_priority in self._promises:
             for priority in {priority for result in self.results if result for priority in result.by_priority}:
                 ranges = [result.by_priority.get(priority) if result else None for result in self.results]
