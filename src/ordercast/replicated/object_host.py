@@ -46,6 +46,10 @@ _NEVER = 1 << 62
 _HEAD = 4096  # bytes of an outcome besides the result
 
 
+class _ViewChanged(Exception):  # noqa: N818 - nothing went wrong
+    """A comparison of states is begun anew: other members have to answer now."""
+
+
 class ObjectHost:
     """The objects of one member of one group."""
 
@@ -120,7 +124,7 @@ class ObjectHost:
             self.send_frame(encode(Check(number)), None, 0)
             try:
                 diverged = await future
-            except asyncio.InvalidStateError:
+            except _ViewChanged:
                 continue
             finally:
                 self._check_waiting.pop(number, None)
@@ -273,7 +277,7 @@ class ObjectHost:
             if hosted.on is not None and not self._is_for_holders(hosted, message):
                 continue
             sender = message.sender
-            priority = message.priority if self.prioritised else 0
+            priority = self._priority_of(message)
             stream = hosted.current.get((sender, priority)) or self._replica.stream(hosted, sender, priority)
             if stream is None:
                 continue
@@ -328,15 +332,20 @@ class ObjectHost:
         hosted, _, sequence, error = found
         if hosted.on is not None and not self._is_for_holders(hosted, message):
             return
-        stream = self._replica.stream(hosted, message.sender, message.priority)
+        priority = self._priority_of(message)
+        stream = self._replica.stream(hosted, message.sender, priority)
         if stream is None:
             return
         result = hosted.refuse(sequence, stream, error)
         if message.sender == self.me:
             if result is not None and self._is_mine:
-                self._commands.settle(hosted, message.priority, sequence, result)
+                self._commands.settle(hosted, priority, sequence, result)
         elif hosted.on is not None:
-            self._tell_outcome(hosted, message.sender, message.priority, sequence)
+            self._tell_outcome(hosted, message.sender, priority, sequence)
+
+    def _priority_of(self, message: Message) -> int:
+        """By which commands are numbered: each priority has its own numbers, where messages have priorities."""
+        return message.priority if self.prioritised else 0
 
     def _foreign(self, message: Message) -> None:
         """Somebody used the group itself, whose messages are ours: all pass over them. In a log it is another group."""
@@ -437,7 +446,7 @@ class ObjectHost:
         self._checks.view_changed()
         for future in self._check_waiting.values():
             if not future.done():
-                future.set_exception(asyncio.InvalidStateError())
+                future.set_exception(_ViewChanged)
         self.calls.members_left(view.left)
         for to, state in self._shards.view_changed(view):
             self._try_to_send(encode(state), frozenset({to}), 0)

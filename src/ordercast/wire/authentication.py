@@ -41,7 +41,10 @@ class AuthenticatedSeal:
         self._ciphers.clear()
 
     def apart(self) -> "AuthenticatedSeal":
-        """One for another thread, with the same keys, of which the first is that to encrypt with."""
+        """One for another thread, with the same keys, of which the first is that to encrypt with.
+
+        It does not know which counters the other has used: whoever has both takes the counters of both from one place.
+        """
         current = self._current
         return AuthenticatedSeal(self._name, GroupKeys({current: self._secrets[current], **self._secrets}))
 

@@ -9,8 +9,8 @@
 `Member` makes these parts, and is told what becomes of the session and of the protocol; `Arrivals` passes on what
 arrives to one of them.
 
-The session counts the members that founded the group, and so do traces: these numbers are nodes, and never change. The
-protocol and the transport count the places of the current view.
+Traces, and the session of the founders, count nodes: first the founders, then every incarnation that joined, and no
+number is used again. The protocol and the transport count the places of the current view.
 """
 
 import asyncio

@@ -111,7 +111,7 @@ class BatchWriter(DataSourceStreamArrowWriter):
         _post(self._options, query_id, batchId, rows)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        """Nothing was sent."""
+        """Nothing to undo: if the batch has arrived all the same, its repetition is dropped."""
 
 
 def _payload_column(schema: StructType) -> str:

@@ -1,4 +1,4 @@
-"""The failure detector of a view: few watch each member, and nobody is suspected on the word of one.
+"""The failure detector of a view: few watch each member, and ask each other before one suspects it.
 
 A member is watched by at most three others, so that an idle group of n members sends 3n heartbeats an interval and not
 n(n-1). Whatever a member sends to a watcher counts as a heartbeat. A watcher that has not heard from a member asks it;
