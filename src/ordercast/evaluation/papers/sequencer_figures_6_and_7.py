@@ -33,6 +33,11 @@ FIGURE_6 = {2: 1.32, 3: 1.35, 4: 1.38, 5: 1.40, 6: 1.43, 7: 1.45, 8: 1.48, 9: 1.
 FIGURE_7 = {2: 1333, 3: 1428, 4: 1538, 5: 1562, 6: 1500, 7: 1521}
 """By senders in a group of ten, one of them at the sequencer's node: broadcasts per second."""
 
+NCN = {4: 24.8}
+"""By nodes: the delay of a broadcast of Navaratnam, Chanson and Neufeld on the V-system, which the paper quotes."""
+CHANG_MAXEMCHUK = 3
+"""Packets for each broadcast, at most, as the paper counts them: 2, and 1 more if nothing else passes the token on."""
+
 HISTORY = 20
 NULL_MESSAGE = 46  # with our header 72 bytes: the shortest frame of an Ethernet and its preamble
 SEND_TIME = 352 * MICROSECOND
@@ -85,7 +90,7 @@ def ours(nodes: int, messages: int) -> RunConfig:
 
 def figure_6(size: Size) -> Experiment:
     """The delay of a broadcast, by the size of the group."""
-    ns = tuple(FIGURE_6) if size is not Size.TINY else (2, 10)
+    ns = tuple(FIGURE_6) if size is not Size.TINY else (2, 4, 10)
     messages = size.pick(1000, 300, 60)
     spots = tuple(CurvePoint(n, (prototype(n, (n - 1,), messages),)) for n in ns)
     return Experiment(
@@ -105,8 +110,13 @@ def figure_6(size: Size) -> Experiment:
                 {n: formulas.broadcast_delay(n) for n in FIGURE_6},
                 of="delay",
             ),
+            reference("ncn", "Navaratnam, Chanson and Neufeld, as quoted", Role.PUBLISHED, NCN),
         ),
-        claims=(follows("delay", "figure", within=0.03), follows("delay", "line", within=0.03)),
+        claims=(
+            follows("delay", "figure", within=0.03),
+            follows("delay", "line", within=0.03),
+            needs_less("delay", "ncn", what="delay"),
+        ),
         setting=_SETTING + f"{messages:,} broadcasts by a node that is not the sequencer.",
     )
 
@@ -193,12 +203,14 @@ def packets(size: Size) -> Experiment:
                 of="printed",
             ),
             reference("said", "2.5, from the text", Role.PUBLISHED, {10: 2.5}, of="printed"),
+            reference("cm", "3, the most of Chang and Maxemchuk", Role.PRINTED, dict.fromkeys(_NS, CHANG_MAXEMCHUK)),
         ),
         claims=(
             follows("printed", "said", within=0.05),
             follows("printed", "formula", within=0.05),
             follows("printed", "counted", within=0.05),
             follows("sound", "formula", within=0.05, otherwise="Ours acknowledge when asked or after a while."),
+            needs_less("printed", "cm", what="packets"),
         ),
         setting=f"One node that is not the sequencer broadcasts continuously; HISTORY_SIZE {HISTORY}, "
         f"printed rules with dummies "

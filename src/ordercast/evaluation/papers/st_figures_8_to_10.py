@@ -8,7 +8,7 @@ loses each of them with probability f, and nothing that is sent later is lost.
 """
 
 from ordercast.evaluation import formulas
-from ordercast.evaluation.claims import follows, needs_less, stays_below
+from ordercast.evaluation.claims import follows, grows_like, needs_less, stays_below
 from ordercast.evaluation.experiment import Curve, CurvePoint, Experiment, Size, Value, reference
 from ordercast.evaluation.results import Axis, Role, Series
 from ordercast.evaluation.values import over_runs, per_sent, share_of_sent
@@ -160,6 +160,7 @@ def figure_9(size: Size) -> Experiment:
             follows("selective", "selective_others", within=0.1),
             follows("back", "back_printed", within=0.15, otherwise=_EXPONENT),
             follows("back", "back_right", within=0.15),
+            grows_like("selective", 1, within=0.15, of="d/n"),
         ),
         setting=_SETTING,
     )
