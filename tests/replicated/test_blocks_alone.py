@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from ordercast.model.history import Operation
-from ordercast.replicated import Assignment, Barrier, Dict, Holder, Leader, Lock, Queue
+from ordercast.replicated import Assignment, Barrier, Counter, Dict, Holder, Leader, Lock, Queue, Set
 from tests.replicated.alone import MAKE, Alone, draw, operation
 from tests.replicated.histories import violations
 
@@ -162,3 +162,24 @@ def test_keys_expire_when_their_time_has_passed_and_not_before() -> None:
     group.do("A", "put", "n", 1, 1.0)
     assert group["C"].expiries == {"n": 100.0}
     assert len(group.digests()) == 1
+
+
+def test_a_counter_has_64_bits_at_both_ends() -> None:
+    group = Alone(Counter)
+    least, most = -(1 << 63), (1 << 63) - 1
+    for number, beyond in ((least, -1), (most, 1)):
+        group.do("A", "set", number)
+        with pytest.raises(OverflowError, match=f"a counter has 64 bits: {number + beyond} is too large"):
+            group.do("B", "add", beyond)
+        with pytest.raises(OverflowError):
+            group.do("B", "compare_and_set", number, 1 << 63)
+        assert group["C"].number == number
+    assert group.do("A", "add", -most) == 0
+
+
+def test_what_is_in_a_set_or_a_dictionary() -> None:
+    values, store = Alone(Set), Alone(Dict)
+    values.do("A", "add", "x")
+    store.do("A", "put", "x", 1)
+    for found in (values["B"], store["B"]):
+        assert ("x" in found, "y" in found, len(found)) == (True, False, 1)

@@ -2,8 +2,8 @@
 
 import asyncio
 
-from ordercast.model.errors import ConfigError, GroupError
-from ordercast.replicated.objects import Replicated, command, query
+from ordercast.model.errors import ConfigError
+from ordercast.replicated.objects import Replicated, command, query, undo_later
 
 
 class Barrier(Replicated):
@@ -67,14 +67,7 @@ class Barrier(Replicated):
                 number, ticket = await asyncio.shield(asked)
                 await self.until(lambda: self.round > number or ticket not in self.arrived)  # noqa: B023
             except asyncio.CancelledError:
-                asked.add_done_callback(self._give_up_later)
+                undo_later(asked, lambda found: self.give_up(found[1]))
                 raise
             if self.round > number:
                 return number
-
-    def _give_up_later(self, asked: "asyncio.Future[tuple[int, int]]") -> None:
-        if not asked.cancelled() and asked.exception() is None:
-            try:
-                self.give_up(asked.result()[1])
-            except GroupError:
-                return  # over for this member: it does not wait any more

@@ -6,8 +6,7 @@ from contextlib import asynccontextmanager
 
 import msgspec
 
-from ordercast.model.errors import GroupError
-from ordercast.replicated.objects import Replicated, command, query
+from ordercast.replicated.objects import Replicated, command, query, undo_later
 
 
 class Holder(msgspec.Struct, frozen=True):
@@ -70,15 +69,8 @@ class Lock(Replicated):
                 if await self.until(lambda token=token: self._state(token)) == "held":  # type: ignore[misc]
                     return token
             except asyncio.CancelledError:
-                asked.add_done_callback(self._release_later)
+                undo_later(asked, self.release)
                 raise
-
-    def _release_later(self, asked: "asyncio.Future[int]") -> None:
-        if not asked.cancelled() and asked.exception() is None:
-            try:
-                self.release(asked.result())
-            except GroupError:
-                return  # over for this member: it holds nothing any more
 
     def _state(self, token: int) -> str:
         if self.is_held(token):

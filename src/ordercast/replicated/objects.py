@@ -14,7 +14,7 @@ from typing import Any, Concatenate, Literal, NamedTuple, ParamSpec, Protocol, S
 
 import msgspec
 
-from ordercast.model.errors import ConfigError, LocalProtocolError
+from ordercast.model.errors import ConfigError, GroupError, LocalProtocolError
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -356,6 +356,18 @@ async def _read_fresh(target: Any, method: Callable[..., Any], args: Any, kwargs
     binding = target._binding  # noqa: SLF001 (part of the class)
     await binding.host.fresh(binding.hosted)
     return method(target, *args, **kwargs)
+
+
+def undo_later(asked: "asyncio.Future[_T]", undo: Callable[[_T], object]) -> None:
+    """Takes back what a call asked for that was cancelled, as soon as it is known what that is."""
+
+    def known(_: object) -> None:
+        try:
+            undo(asked.result())
+        except (GroupError, asyncio.CancelledError):
+            return  # over for this member: it has nothing any more
+
+    asked.add_done_callback(known)
 
 
 def next_id(method: object) -> CommandId:

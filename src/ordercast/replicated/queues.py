@@ -8,8 +8,7 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from ordercast.model.errors import GroupError
-from ordercast.replicated.objects import Replicated, command, query
+from ordercast.replicated.objects import Replicated, command, query, undo_later
 
 _V = TypeVar("_V")
 
@@ -115,15 +114,8 @@ class Queue(Replicated, Generic[_V]):
                 if token in self.assigned:
                     return token, self.items[self.assigned[token].item]
             except asyncio.CancelledError:
-                asked.add_done_callback(self._give_back_later)
+                undo_later(asked, self.give_back)
                 raise
-
-    def _give_back_later(self, asked: "asyncio.Future[int]") -> None:
-        if not asked.cancelled() and asked.exception() is None:
-            try:
-                self.give_back(asked.result())
-            except GroupError:
-                return  # over for this member: it has nothing any more
 
     @asynccontextmanager
     async def work(self) -> AsyncIterator[_V]:
