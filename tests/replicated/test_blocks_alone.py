@@ -1,10 +1,12 @@
 """The blocks without a group: random commands do what the sequential model says, at all replicas alike."""
 
+import math
 import random
 from typing import Any
 
 import pytest
 
+from ordercast import LocalProtocolError
 from ordercast.model.history import Operation
 from ordercast.replicated import Assignment, Barrier, Counter, Dict, Holder, Leader, Lock, Queue, Set
 from tests.replicated.alone import MAKE, Alone, draw, operation
@@ -162,6 +164,35 @@ def test_keys_expire_when_their_time_has_passed_and_not_before() -> None:
     group.do("A", "put", "n", 1, 1.0)
     assert group["C"].expiries == {"n": 100.0}
     assert len(group.digests()) == 1
+
+
+@pytest.mark.parametrize(("command", "result"), [("delete", False), ("pop", None), ("compare_and_set", False)])
+def test_no_command_sees_what_has_expired(command: str, result: object) -> None:
+    group = Alone(Dict)
+    group.do("A", "put", "k", 1, 5.0)
+    group.time = 6.0
+    arguments = ("k", 1, 2) if command == "compare_and_set" else ("k",)
+    assert group.do("B", command, *arguments) is result
+    assert group["C"].values == {}
+
+
+def test_a_command_removes_all_that_has_expired() -> None:
+    group = Alone(Dict)
+    for key in "kl":
+        group.do("A", "put", key, 1, 5.0)
+    group.time = 6.0
+    group.do("B", "put", "k", 2)
+    assert group["C"].values == {"k": 2}
+
+
+def test_values_and_times_to_live_that_make_no_sense_are_refused() -> None:
+    group = Alone(Dict)
+    group.do("A", "put", "k", 1)
+    for value, ttl in ((None, None), (2, 0.0), (2, math.inf), (2, -math.inf), (2, math.nan)):
+        with pytest.raises(LocalProtocolError):
+            group.do("B", "put", "k", value, ttl)
+        assert group["C"].values == {"k": 1}
+    assert group["C"].deadline() is None
 
 
 def test_a_counter_has_64_bits_at_both_ends() -> None:
