@@ -110,6 +110,16 @@ def test_an_item_has_one_worker_and_comes_back_first() -> None:
     assert len(group.digests()) == 1
 
 
+def test_what_comes_back_goes_to_a_worker_that_waits_at_once() -> None:
+    group = Alone(Queue)
+    group.do("A", "put", "x")
+    first, second, third = (group.do(name, "ask") for name in "ABC")
+    assert group.do("A", "give_back", first)
+    assert group["C"].assignments() == [Assignment(1, "B", second)]
+    group.leaves("B")
+    assert group["C"].assignments() == [Assignment(1, "C", third)]
+
+
 def test_workers_are_served_in_the_order_in_which_they_asked() -> None:
     group = Alone(Queue)
     tokens = [group.do(name, "ask") for name in "CAB"]
