@@ -8,6 +8,7 @@ import pytest
 
 import ordercast
 from ordercast import Excluded, Group, GroupAborted, JoinError, Message, View
+from ordercast.live.host.returning import REMEMBERED, Exclusions
 from tests.live.groups import ORDERS, crash, group_of, hear, join, member_of, run
 from tests.live.test_joining import contact
 from tests.live.test_views import TIMEOUT, Reader, expected, send_many
@@ -142,3 +143,11 @@ def test_without_rejoin_it_ends(caplog: pytest.LogCaptureFixture) -> None:
         "B has left the group",
         "C is not in the group any more: the group continues without C: C did not answer",
     ]
+
+
+def test_who_is_excluded_again_and_again_waits_longer_unless_the_others_need_it() -> None:
+    exclusions = Exclusions()
+    assert [exclusions.delay(float(now), 0.5, 3) for now in range(8)] == [0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 16.0, 16.0]
+    assert exclusions.delay(8.0, 0.5, 2) == 0.0, "of two, the older one must not crash now"
+    assert exclusions.delay(9.0, 0.5, 1) == 0.0
+    assert exclusions.delay(9.5 + REMEMBERED, 0.5, 3) == 0.0, "all that is forgotten"
