@@ -32,7 +32,7 @@ from tests.explorer.test_reduction import finals
 
 BOTH = ("E1", "E2")
 STANDING = Standing(founding_view((Incarnation("E1", 0, "0"), Incarnation("E2", 1, "1")), b"founding"))
-SMALL = ("restart", "restart-all", "restart-all-loss", "restart-all-damage", "restart-all-again")
+SMALL = ("restart", "restart-all", "restart-all-loss", "restart-all-damage")
 
 
 def group(protocol: str, *lines: str, **how: Any) -> Scenario:
@@ -41,8 +41,10 @@ def group(protocol: str, *lines: str, **how: Any) -> Scenario:
     return scenario(protocol, lines, views=True, logs=True, **how)
 
 
-@pytest.mark.parametrize("name", SMALL)
-@pytest.mark.parametrize("protocol", ["to", "sequencer"])
+@pytest.mark.parametrize(
+    ("protocol", "name"),
+    [*((protocol, name) for protocol in ("to", "sequencer") for name in SMALL), ("to", "restart-all-again")],
+)
 def test_every_schedule_of_a_small_group_is_right(protocol: str, name: str) -> None:
     report = explore(log_scenario(protocol, name), 60_000, reduced=True)
     assert report.exhausted, str(report)
@@ -184,9 +186,13 @@ BROKEN: list[tuple[Callable[[pytest.MonkeyPatch], None], str, str]] = [
     (views_are_told_before_they_are_on_the_disk, "restart-all-suspicion", "view 2 has E3 at E3, and E1, E4 at E4"),
     (nothing_waits_for_the_disk, "restart-all-suspicion", "view 2 has E3 at E3, and E1, E4 at E4"),
 ]
+LONG = {who_has_forgotten_has_a_vote, nothing_waits_for_the_disk}
 
 
-@pytest.mark.parametrize(("rule", "name", "sentence"), BROKEN, ids=[rule.__name__ for rule, *_ in BROKEN])
+@pytest.mark.parametrize(
+    ("rule", "name", "sentence"),
+    [pytest.param(*each, marks=pytest.mark.soak if each[0] in LONG else (), id=each[0].__name__) for each in BROKEN],
+)
 def test_a_rule_taken_out_is_found(
     monkeypatch: pytest.MonkeyPatch, rule: Callable[[pytest.MonkeyPatch], None], name: str, sentence: str
 ) -> None:
