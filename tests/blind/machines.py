@@ -198,6 +198,22 @@ class _KeepsAll(Spoiler):
         return msgspec.structs.replace(sizes, preacknowledged=sizes.preacknowledged + len(self.kept))
 
 
+class _TellsNoLevel(Spoiler):
+    def spoil(self, event: Input, outputs: list[Output]) -> list[Output]:
+        del event
+        return [output for output in outputs if not isinstance(output, Reached)]
+
+
+class _TellsNoSender(Spoiler):
+    def spoil(self, event: Input, outputs: list[Output]) -> list[Output]:
+        del event
+        return [
+            output
+            for output in outputs
+            if not (isinstance(output, Reached) and output.level > 1 and output.packet.source == self.at_node)
+        ]
+
+
 class _Raises(Spoiler):
     def spoil(self, event: Input, outputs: list[Output]) -> list[Output]:
         if isinstance(event, Receive) and isinstance(event.unit, DataUnit) and self.at_node == 1:
@@ -279,6 +295,8 @@ BLIND = (
     BlindMachine("speaks when idle", _SpeaksWhenIdle, noticed_by=NOT_BY_TRACES),
     BlindMachine("keeps everything", _KeepsAll, noticed_by=NOT_BY_TRACES),
     BlindMachine("sends everything twice though nothing was lost", _CopiesAll, noticed_by=(SWARM, SOAK)),
+    BlindMachine("tells no level", _TellsNoLevel, noticed_by=NOT_BY_TRACES),
+    BlindMachine("never tells a sender that its messages are stable", _TellsNoSender, noticed_by=NOT_BY_TRACES),
     BlindMachine("raises an exception", _Raises, noticed_by=NOT_BY_TRACES),
     BlindMachine("ignores priorities", policy=_IgnoresPriorities, protocols=BY_PRIORITY),
     BlindMachine("delivers the least urgent first", policy=_LeastUrgentFirst, protocols=BY_PRIORITY),

@@ -11,7 +11,7 @@ from ordercast.audit.verdict import Verdict
 from ordercast.model.config import Rules
 from ordercast.model.errors import ConfigError
 from ordercast.model.faults import Bursts, Fault, Loss, Miss, Pause, Split
-from ordercast.model.machine import Machine
+from ordercast.model.machine import Level, Machine
 from ordercast.model.nodes import name_of
 from ordercast.model.runs import RunConfig
 from ordercast.model.services import PRIORITISED, Service
@@ -25,9 +25,11 @@ INCOMPLETE, NOT_QUIESCENT, RAISES = "incomplete", "not_quiescent", "raises"
 """Failures other than violated properties: the run does not complete, a node of a complete run still waits, a machine
 raises an exception."""
 NOT_SILENT, KEEPS, COPIES, STARVES = "not_silent", "keeps_messages", "needless_copies", "waits_too_long"
+UNTOLD = "untold_levels"
 """And of complete runs in which nobody waits: a node goes on speaking, or keeps messages that all have; messages
-were sent again though nothing was lost, late or out of order; or one waited longer behind others than it may."""
-OTHER_FAILURES = (INCOMPLETE, NOT_QUIESCENT, NOT_SILENT, KEEPS, COPIES, STARVES)
+were sent again though nothing was lost, late or out of order; one waited longer behind others than it may; or levels
+were not told, so that a receipt would wait for ever."""
+OTHER_FAILURES = (INCOMPLETE, NOT_QUIESCENT, NOT_SILENT, KEEPS, COPIES, STARVES, UNTOLD)
 """All that have no further name."""
 
 _PROGRESS = frozenset(  # each happens a limited number of times in a run; a view may follow another for ever
@@ -196,6 +198,20 @@ def _wasted(result: RunResult) -> Iterator[Failure]:
     bound, longest = longest_wait(config, counters.lost), max((w.highest for w in counters.waiting.values()), default=0)
     if bound is not None and longest > bound:
         yield Failure(STARVES, f"a message waited for {longest:,} ns, longer than {bound:,} ns")
+    told = [counters.latency[level].count for level in _levels_due(config)]
+    if not gone and not config.group.views and (len(set(told)) > 1 or (counters.delivered and not all(told))):
+        counts = ", ".join(f"{count:,}" for count in told)
+        yield Failure(
+            UNTOLD, f"complete, and no node waits, but levels were told so often, from the lowest on: {counts}"
+        )
+
+
+def _levels_due(config: RunConfig) -> list[Level]:
+    """The levels that each destination is told of each packet, sooner or later; of the printed rules none is due."""
+    if config.group.rules is not Rules.SOUND:
+        return []
+    known = config.protocol != Service.SEQUENCED.value and not config.group.delivers_stable
+    return [Level.ACCEPTED, Level.PREACKNOWLEDGED, *([Level.ACKNOWLEDGED] if known else [])]
 
 
 def longest_wait(config: RunConfig, lost: int) -> int | None:
