@@ -14,7 +14,7 @@ def view_of(life: Life) -> GroupView | None:
 
 
 def is_settled(lives: Sequence[Life]) -> bool:
-    """All that live and want to be members are in one view of exactly these; nobody is about to go."""
+    """All that live and want to be members are in one view of exactly these, which nobody is about to change."""
     alive = [life for life in lives if life.alive]
     wanting = [life for life in alive if not life.wants_to_leave]
     if len(alive) > len(wanting) or not wanting:
@@ -28,14 +28,12 @@ def is_settled(lives: Sequence[Life]) -> bool:
 
 def _is_in(life: Life, view: GroupView) -> bool:
     member = life.member
-    return (
-        member is not None
-        and member.host is not None
-        and not member.host.closed
-        and member.arrivals.returning is None
-        and not member.is_blocked
-        and member.host.member.current.view.tag == view.tag
-    )
+    if member is None or member.host is None or member.host.closed:
+        return False
+    machine = member.host.member
+    is_about_to_change = machine.stopped or machine.coordinator.suspects
+    stays = member.arrivals.returning is None and not member.is_blocked and not is_about_to_change
+    return stays and machine.current.view.tag == view.tag
 
 
 def expects_all(lives: Sequence[Life], plan: Plan) -> bool:
