@@ -352,7 +352,7 @@ SUITES = (
         "links",
         "links",
         [f"live.transport.{name}" for name in ("pieces", "path_model", "link_receiver", "link_sender", "links")],
-        Battery(["live.test_links"]),
+        Battery(["live.test_pieces", "live.test_links"]),
     ),
     Suite(
         "live machines",

@@ -96,9 +96,6 @@ def _insert(ranges: list[list[int]], number: int, most: int) -> bool:
             return False  # too old to tell
         ranges.insert(0, [number, number])
         return True
-    if at + 1 < len(ranges) and ranges[at][1] == ranges[at + 1][0] - 1:
-        ranges[at][1] = ranges[at + 1][1]
-        del ranges[at + 1]
     if len(ranges) > most:
         del ranges[0]
     return True
