@@ -398,7 +398,7 @@ SUITES = (
         "log",
         [
             *(f"log.{name}" for name in ("format", "segments", "recovery", "manifest", "published_end", "snapshots")),
-            *("log.disk", "log.whole_files", "log.damage", "log.truncation"),
+            *("log.whole_files", "log.damage", "log.truncation"),
             *(f"log.{name}" for name in ("files", "retention", "writer", "reader", "check", "arrow", "agreement")),
         ],
         Battery(

@@ -10,6 +10,7 @@ from ordercast.protocols.membership.coordinator import FETCH_ROUNDS
 from ordercast.protocols.membership.epoch import Cut
 from ordercast.protocols.membership.events import (
     ChangeView,
+    OtherView,
     ReceiveControl,
     ReceiveOutside,
     SendControl,
@@ -27,6 +28,7 @@ from ordercast.protocols.membership.units import (
     Found,
     Install,
     Leave,
+    Probe,
     Report,
     Welcome,
 )
@@ -205,3 +207,38 @@ def test_one_that_applies_is_told_whether_the_member_can_take_it_in(blocked: boo
     hand.members[0].blocking.blocked = blocked
     answers = [output.unit for output in hand.apply(7, 0) if isinstance(output, SendOutside)]
     assert [unit.why for unit in answers if isinstance(unit, Answer)] == [why]
+
+
+def test_one_that_joined_and_cannot_go_on_tells_its_view_to_those_that_it_never_heard_in_it() -> None:
+    """They may be in the view before, whose tag it does not know. Who was in that view sends under its tag."""
+    hand = Hand(1)
+    hand.apply(7, 0)
+    hand.welcome(7)
+    for number, told in ((7, ["address 0"]), (0, [])):
+        hand.give(number, ChangeView("a stall"))
+        outputs = hand.give(number, TimerFired("view.blocked"))
+        welcomes = [output for output in outputs if isinstance(output, SendOutside) and type(output.unit) is Welcome]
+        assert [welcome.address for welcome in welcomes] == told
+
+
+def test_members_of_the_view_before_are_answered_and_no_others() -> None:
+    hand = entered()
+    assert [to for to, _ in sent(hand.give(1, OtherView(2)), Install)] == [2]
+    assert hand.give(1, OtherView(3)) == []
+    assert hand.give(1, OtherView(-1)) == []
+
+
+def test_one_that_goes_on_and_tells_the_view_hears_who_has_entered_it() -> None:
+    hand = entered()
+    value = hand.members[1].current.value
+    assert value is not None
+    assert [to for to, _ in sent(hand.give(1, ReceiveControl(Install(0, 0, value))), Entered)] == [0]
+    assert hand.give(1, ReceiveControl(Install(0, 2, value))) == [], "it is not in the view"
+
+
+def test_who_has_no_state_is_asked_for_it_while_somebody_wants_to_join() -> None:
+    hand = Hand(2)
+    hand.members[0].applicants.stateless = 0b10
+    assert sent(hand.give(0, TimerFired("view.applicants")), Probe) == []
+    hand.apply(7, 0)
+    assert [to for to, _ in sent(hand.give(0, TimerFired("view.applicants")), Probe)] == [1]

@@ -111,3 +111,12 @@ def test_who_learns_of_a_decision_fetches_from_the_last_one_that_reported_it() -
     hand.passes(Supply, 1, 2)
     hand.flush(3, 0, 2)
     assert [to for to, _ in sent(hand.last, Fetch)] == [2]
+
+
+def test_what_was_fetched_is_there_for_others_in_the_next_view() -> None:
+    hand = decided()
+    for number in range(3):
+        supplied(hand, number)
+    assert hand.members[2].current.view.number == 1
+    outputs = hand.give(2, ReceiveControl(Fetch(0, 1, ((0, 3),))))
+    assert [supply.number for _, supply in sent(outputs, Supply)] == [0, 1, 2]
