@@ -1,11 +1,9 @@
 """Semantic mutants of the links of live members: what is lost and repeated, what is handed over, how fast it goes."""
 
-from typing import Any
-
 from ordercast.live.transport.link_receiver import LinkReceiver
 from ordercast.live.transport.link_sender import LinkSender
 from ordercast.live.transport.path_model import PathModel
-from tests.mutations.mutation import Mutants, replace, wrap
+from tests.mutations.mutation import Mutants, replace
 
 MUTANTS = Mutants("live.transport.link_sender")
 
@@ -18,18 +16,6 @@ def _hands_over_nothing_that_was_held() -> None:
 @MUTANTS.add("whatever number comes is taken for one of a member", "live.transport.link_receiver")
 def _believes_every_number() -> None:
     replace(LinkReceiver, "_is_possible", lambda *_: True)
-
-
-@MUTANTS.add("an acknowledgment does not say how long it waited", "live.transport.link_receiver")
-def _hides_its_delay() -> None:
-    def without_delay(acknowledgment: Any) -> Any:
-        def changed(self: LinkReceiver, now: float) -> Any:
-            ranges, _, following = acknowledgment(self, now)
-            return ranges, 0, following
-
-        return changed
-
-    wrap(LinkReceiver, "acknowledgment", without_delay)
 
 
 @MUTANTS.add("what is not acknowledged for long is not sent again")

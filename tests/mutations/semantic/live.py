@@ -1,14 +1,11 @@
 """Semantic mutants of what live members do without a socket: fragments, order, flow, congestion, partial messages."""
 
-from typing import Any
-
 from ordercast.live.host.congestion import FlightWindow
 from ordercast.live.host.flow_control import FlowControl
 from ordercast.live.host.message_fragments import MessageReassembler
 from ordercast.live.transport import fragmentation
 from ordercast.live.transport.fragmentation import DatagramReassembler
 from ordercast.live.transport.gathering import Gathering
-from ordercast.live.transport.packing import Packer
 from ordercast.live.transport.reorder_buffer import Stream
 from tests.mutations.mutation import Mutants, replace, wrap
 
@@ -38,20 +35,6 @@ def _forgets_the_last_piece() -> None:
 @MUTANTS.add("a relay waits though all have spoken", "live.transport.gathering")
 def _waits_for_those_that_have_spoken() -> None:
     replace(Gathering, "spoke", lambda *_: None)
-
-
-@MUTANTS.add("what waits is sent twice", "live.transport.packing")
-def _packs_twice() -> None:
-    def twice(take: Any) -> Any:
-        def changed(self: Packer) -> Any:
-            records, sizes = dict(self._records), dict(self._sizes)
-            found = take(self)
-            self._records, self._sizes = records, sizes
-            return found
-
-        return changed
-
-    wrap(Packer, "take", twice)
 
 
 @MUTANTS.add("members that were closed in the view before are waited for", "live.host.flow_control")
