@@ -22,8 +22,9 @@ def here(monkeypatch: pytest.MonkeyPatch) -> None:
     pipeline = pytest.importorskip("ordercast.pipeline")
 
     @contextmanager
-    def opened(master: str | None) -> Iterator[None]:
+    def opened(master: str | None, conf: list[str] | None) -> Iterator[None]:
         assert master is None
+        assert conf is None
         yield None
 
     def measure(spark: None, configs: Sequence[RunConfig], *, progress: Callable[[int, int], None] | None) -> list[Any]:

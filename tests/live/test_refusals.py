@@ -115,6 +115,7 @@ def test_every_setting_is_compared_under_its_own_name(field: str) -> None:
     other = {
         "order": "priority",
         "window": 3,
+        "delivery": "stable",
         "quorum": "static",
         "failure_timeout": 9,
         "pause_timeout": 3.0,

@@ -13,6 +13,7 @@ from ordercast.model.faults import (
     Leave,
     Loss,
     Pause,
+    Quit,
     Return,
     Split,
     Suspicion,
@@ -59,7 +60,7 @@ def test_groups_whose_members_change_are_drawn_with_all_their_faults() -> None:
     configs = [soak_config(number, views=True) for number in range(700)]
     assert [config.protocol for config in configs[:7]] == list(EVERY_PROTOCOL)
     kinds = {type(fault) for config in configs for fault in config.faults}
-    assert kinds == {Loss, Bursts, Duplicates, Pause, Split, Crash, Join, Leave, Return, Suspicion}
+    assert kinds == {Loss, Bursts, Duplicates, Pause, Split, Crash, Join, Leave, Quit, Return, Suspicion}
     members = [len(founders_of(config.faults, config.group.nodes)) for config in configs]
     assert (min(members), max(members)) == (1, 16)
     assert all(config.group.views for config in configs)
