@@ -164,6 +164,17 @@ def test_the_steps_are_written_and_read(tmp_path: Any) -> None:
     assert read_schedule(tmp_path / "a.toml") == file
 
 
+# --- the last member ---
+
+
+@pytest.mark.parametrize("protocol", ["spo", "sequencer", "to"])
+def test_the_last_member_may_leave_too(protocol: str) -> None:
+    """`b` is in the cut at which a view ends; what is known of `a` then may have been told before."""
+    report = explore(changing(protocol, "a b", "", suspicions=1, leaves=1, losses=0), reduced=True)
+    assert report.exhausted, str(report)
+    assert report.states > 800
+
+
 # --- all of them, by chance ---
 
 

@@ -185,6 +185,14 @@ def test_a_view_is_entered_left_or_missed() -> None:
         checker(before=leaves).take(Departed(drained=False))
 
 
+def test_who_is_alone_leaves_as_soon_as_it_is_asked_to() -> None:
+    alone = checker(event=Depart())
+    alone.take(Departed(drained=True))
+    assert (alone.after(Still()).leaves, alone.after(Still()).departed) == (True, True)
+    with pytest.raises(PromiseBroken, match="its messages should stay"):
+        checker(event=Depart()).take(Departed(drained=False))
+
+
 def test_who_joins_may_be_refused_and_begins_in_the_middle() -> None:
     outside = NodeState(2, (), submitted=-1)
     scene = group("to", "a b", "", "", joins=1)
@@ -207,6 +215,30 @@ def test_what_a_view_acknowledges_claims_nothing_about_others_yet() -> None:
         viewed.take(ReachedByView(level, packet))
     assert said.risen == [(Level.PREACKNOWLEDGED, 0, 0b111)]
     assert viewed.risen == []
+
+
+@pytest.mark.parametrize(
+    ("protocol", "level", "order_is_kept"),
+    [
+        ("to", Level.ACKNOWLEDGED, True),
+        ("to", Level.PREACKNOWLEDGED, False),
+        ("sequencer", Level.PREACKNOWLEDGED, True),  # it tells nothing above stable, but at the end of a view
+        ("sequencer", Level.ACCEPTED, False),
+    ],
+)
+def test_what_is_known_stable_is_known_of_all_that_was_sent_before(
+    protocol: str, level: Level, order_is_kept: bool
+) -> None:
+    accepted, stable, known = (int(level >= step) for step in Level)  # a; and b is stable since just before
+    before = replace(NodeState(0, ()), reached=(0, accepted | B, stable | B, known))
+    ends = PromiseChecker(group(protocol, "a b", "", ""), before, Drained())
+    later = ReachedByView(Level.ACKNOWLEDGED, Packet(0, 0b111, 1, (), 1, (1,), b"b"))
+    if order_is_kept:
+        ends.take(later)
+        assert ends.reached[Level.ACKNOWLEDGED] & B
+    else:
+        with pytest.raises(PromiseBroken, match="is acknowledged before a"):
+            ends.take(later)
 
 
 def test_what_has_no_destination_any_more_is_not_numbered() -> None:
@@ -242,6 +274,15 @@ def test_all_end_in_one_view_with_everything_delivered() -> None:
     assert lacking(done(0), replace(done(1), leaves=True), done(2)) == "E2 never leaves the group"
     gone = [replace(done(number), left=True) for number in range(3)]
     assert lacking(*gone) == "no node goes on, though none crashed"
+
+
+def test_a_group_whose_last_member_left_is_over() -> None:
+    excluded = replace(done(1), left=True)
+    last = replace(done(0, second(A, (0,))), left=True, departed=True)
+    assert not lacking(last, excluded, replace(excluded, node=2))
+    assert "no node goes on" in lacking(replace(last, departed=False), excluded, replace(excluded, node=2))
+    of_two = replace(done(0, second(A, (0, 1))), left=True, departed=True)
+    assert "no node goes on" in lacking(of_two, excluded, replace(excluded, node=2)), "E2 is a member, and has not left"
 
 
 def test_what_the_dead_sent_need_not_arrive_and_what_leavers_sent_must() -> None:

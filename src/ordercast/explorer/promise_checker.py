@@ -124,7 +124,7 @@ class PromiseChecker:
     def after(self, machine: Any) -> NodeState:
         """The state after the transition, which the machine is in."""
         levels = (0, self.reached[1], self.reached[2], self.reached[3])
-        leaves = self._before.leaves or isinstance(self._event, Depart)
+        leaves = self._leaves()
         submitted = self._before.submitted + isinstance(self._event, Submit)
         if leaves:  # and so sends nothing more
             submitted = len(self._scenario.scripts[self._node])
@@ -198,11 +198,15 @@ class PromiseChecker:
 
     def _departs(self, *, drained: bool) -> None:
         """A node leaves when its own messages are where they belong."""
-        if not self._before.leaves or not drained:
+        if not self._leaves() or not drained:
             raise PromiseBroken(
-                f"{self._name} leaves the group, though {'its messages' if self._before.leaves else 'it'} should stay"
+                f"{self._name} leaves the group, though {'its messages' if self._leaves() else 'it'} should stay"
             )
         self.left = self.departed = True
+
+    def _leaves(self) -> bool:
+        """Its host asked it to leave, before or now: who is alone in its view has left at once."""
+        return self._before.leaves or isinstance(self._event, Depart)
 
     def _item(self, packet: Packet) -> Item:
         item = self._scenario.item_of(packet)
@@ -229,8 +233,15 @@ class PromiseChecker:
         if level > (Level.ACCEPTED if for_me else Level.PREACKNOWLEDGED) and not self.reached[level - 1] & bit:
             raise PromiseBroken(f"{what} is {level.name.lower()} before it was {Level(level - 1).name.lower()}")
         if for_me and self._scenario.promise.sender_order:
-            self._in_order(what, level.name.lower(), self._earlier(item, self.reached[level]))
+            self._in_order(what, level.name.lower(), self._earlier(item, self._has_reached(level)))
         self.reached[level] |= bit
+
+    def _has_reached(self, level: Level) -> int:
+        """What is at this level: where nothing is told above stable, but at the end of a view, that is all above it."""
+        reached = self.reached[level]
+        if level is Level.ACKNOWLEDGED and not self._scenario.promise.ladder:
+            reached |= self.reached[Level.PREACKNOWLEDGED]
+        return reached
 
     def _delivers(self, item: Item) -> None:
         what = f"{item.describe()} at {self._name}"

@@ -149,6 +149,8 @@ class ViewPromises:
         """Why a group that is quiescent, and has a quorum, has not reached its goal; empty if it has."""
         present = _present(nodes)
         if not present:
+            if _all_have_left(nodes):
+                return ""
             again = " and so many were started again with their logs that they can begin anew"
             return f"no node goes on, though {'none crashed' if self._logs is None else again}"
         latest = _latest(present)
@@ -218,6 +220,12 @@ def _is_selective(scenario: Scenario) -> bool:
 def _present(nodes: Sequence[NodeState]) -> list[NodeState]:
     """The members that live: neither crashed nor excluded nor gone."""
     return [here for here in nodes if here.views and not here.crashed and not here.left]
+
+
+def _all_have_left(nodes: Sequence[NodeState]) -> bool:
+    """Whether the last view ended because its last member left: the group is over, as its members wanted."""
+    entered = [here for here in nodes if here.views]
+    return bool(entered) and all(nodes[node].departed for node in _latest(entered).members)
 
 
 def _latest(present: Sequence[NodeState]) -> OwnView:
