@@ -1,8 +1,8 @@
 """A NATS JetStream stream as a Python data source of Spark, beside the format `ordercast-log`; needs nats-py.
 
-As its user would write it, with what costs least in nats-py: sequence = offset, one push consumer without
-acknowledgments for each task, Arrow batches. Exactly once holds as it does for any source whose offsets are sequences
-of one server; which of several replicas has another order nobody asks.
+As its user would write it: sequence = offset, and one ordered consumer for each task, pushed without acknowledgments;
+the server waits for a client that is behind. Arrow batches. Exactly once holds as it does for any source whose offsets
+are sequences of one server; which of several replicas has another order nobody asks.
 """
 
 import asyncio
@@ -11,7 +11,7 @@ from typing import Any
 
 import nats
 import pyarrow as pa
-from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
+from nats.js.api import ConsumerConfig, DeliverPolicy
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
@@ -97,11 +97,15 @@ async def _batches(server: str, start: int, end: int) -> Any:
         if len(positions) >= _ROWS or positions[-1] >= end - 1:
             more.set()
 
-    inbox = connection.new_inbox()
-    await connection.subscribe(inbox, cb=take, pending_msgs_limit=-1, pending_bytes_limit=-1)
-    where = {"deliver_policy": DeliverPolicy.BY_START_SEQUENCE, "opt_start_seq": start}
-    await connection.jetstream().add_consumer(
-        STREAM, ConsumerConfig(**where, ack_policy=AckPolicy.NONE, deliver_subject=inbox)
+    where = ConsumerConfig(deliver_policy=DeliverPolicy.BY_START_SEQUENCE, opt_start_seq=start)
+    await connection.jetstream().subscribe(
+        SUBJECT,
+        cb=take,
+        stream=STREAM,
+        ordered_consumer=True,
+        config=where,
+        pending_msgs_limit=-1,
+        pending_bytes_limit=-1,
     )
     next_ = start
     while next_ < end:
