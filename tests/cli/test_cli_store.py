@@ -43,7 +43,8 @@ def port_of(nodes: Nodes, name: str) -> int:
 def test_lines_change_the_store_of_all_and_one_that_is_killed_gets_it_again() -> None:
     with stores() as nodes:
         nodes.opened()
-        nodes.say("B", b"watch c\n")
+        nodes.say("B", b"watch c\nget colour\n")
+        assert nodes.hear("B", 1) == [b"no such key\n"]  # so it watches before anything changes
         nodes.say("A", b"put colour green\nput size 5 or 6\nget colour\nget nothing\n")
         assert nodes.hear("A", 4) == [b"ok\n", b"ok\n", b"green\n", b"no such key\n"]
         assert nodes.hear("B", 1) == [b"colour = green\n"]
