@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Iterable
 from operator import index
 from pathlib import Path
 from types import TracebackType
-from typing import Literal, NoReturn, Self, SupportsIndex
+from typing import Literal, Self, SupportsIndex
 
 from ordercast.live.events import Blocked, Event, Excluded, Message, Receipt, Unblocked, View
 from ordercast.live.host.batching import PENDING_LIMIT, TO_ALL
@@ -19,6 +19,7 @@ from ordercast.model.errors import GroupAborted, GroupClosed, LocalProtocolError
 from ordercast.wire.keys import GroupKeys, keys_from_file
 
 MAX_PRIORITY = 255
+_LOWEST = 0  # compared by identity: False is another object, and is refused
 _SHOWN_LENGTH = 80  # of what is not a name
 
 
@@ -34,7 +35,7 @@ class Group:
         """`selective`: messages may go to a subset of the members; `prioritised`: messages may have priorities."""
         self._name = name
         self._member, self._outbox, self._scheduler = member, member.outbox, member.scheduler
-        self._inbox = member.inbox
+        self._inbox, self._max_message_size = member.inbox, member.max_message_size
         self._selective = selective
         self._max_priority = MAX_PRIORITY if prioritised else 0
         self._sync: SyncGroup | None = None
@@ -135,12 +136,13 @@ class Group:
         until the message has got so far; see `Receipt`. If the call is cancelled while it waits to send, nothing is
         sent; if it is cancelled while it waits for `until`, the message is sent.
         """
-        if until is not None and until not in _UNTIL:
-            raise LocalProtocolError(f"until must be 'accepted', 'stable', 'known_stable' or 'durable', not {until!r}")
-        if self._outbox.pending_bytes > PENDING_LIMIT:
-            await self._outbox.wait_for_room()
         if until is None:  # the way of nearly all messages
+            if self._outbox.pending_bytes > PENDING_LIMIT:
+                await self._outbox.wait_for_room()
             return self.send_nowait(payload, to=to, priority=priority)
+        if until not in _UNTIL:
+            raise LocalProtocolError(f"until must be 'accepted', 'stable', 'known_stable' or 'durable', not {until!r}")
+        await self._outbox.wait_for_room()
         receipt = self.send_nowait(payload, to=to, priority=priority)
         await _UNTIL[until](receipt)
         return receipt
@@ -154,28 +156,29 @@ class Group:
             raise member.end.with_traceback(None)  # one error for all calls: it must not collect their tracebacks
         if type(payload) is not bytes:
             payload = _bytes_of(payload)
-        if type(priority) is not int:
-            priority = _whole_number(priority)
-        if len(payload) > member.max_message_size or not 0 <= priority <= self._max_priority:
-            self._refuse(payload, priority)
+        if len(payload) > self._max_message_size:
+            raise LocalProtocolError(
+                f"a message has at most {self.max_message_size} bytes (max_message_size), not {len(payload)}"
+            )
+        if priority is not _LOWEST:
+            priority = self._priority(priority)
         receipt = self._outbox.add(payload, TO_ALL if to is None else self._destinations(to), priority)
         if not self._scheduler.flushing:
             self._scheduler.message_added()
         return receipt
 
-    def _refuse(self, payload: bytes, priority: int) -> NoReturn:
-        if len(payload) > self.max_message_size:
-            raise LocalProtocolError(
-                f"a message has at most {self.max_message_size} bytes (max_message_size), not {len(payload)}"
-            )
-        if not self._max_priority:
-            raise LocalProtocolError("this order has no priorities; use order='priority'")
-        raise LocalProtocolError(f"a priority is 0 to {self._max_priority}, not {priority}")
+    def _priority(self, asked: object) -> int:
+        priority = _whole_number(asked)
+        if not 0 <= priority <= self._max_priority:
+            if not self._max_priority:
+                raise LocalProtocolError("this order has no priorities; use order='priority'")
+            raise LocalProtocolError(f"a priority is 0 to {self._max_priority}, not {priority}")
+        return priority
 
     @property
     def max_message_size(self) -> int:
         """The maximum size of a message, in bytes."""
-        return self._member.max_message_size
+        return self._max_message_size
 
     @property
     def pending_bytes(self) -> int:
@@ -285,6 +288,7 @@ class Group:
             elif isinstance(found, list):
                 found.reverse()
                 self._unread = found
+                return None
             else:
                 if isinstance(found, View):
                     self._view = found

@@ -46,6 +46,7 @@ from ordercast.protocols.to.units import (
 )
 
 _MAX_NUMBER = 1 << 60
+"""A power of two: several numbers are below it, and none is negative, if that is so of their bitwise "or"."""
 _MAX_PRIORITY = 255
 _MAX_NAME = 64
 
@@ -80,13 +81,13 @@ def _names(names: Sequence[tuple[int, int]], nodes: int) -> bool:
 
 
 def _packet(packet: Packet, nodes: int) -> bool:
-    lengths = packet.lengths
+    lengths, source, priority, numbers = packet.lengths, packet.source, packet.priority, packet.seq | packet.first
     return (
-        0 <= packet.source < nodes
+        source < nodes
+        and priority <= _MAX_PRIORITY
+        and numbers < _MAX_NUMBER
+        and source | priority | numbers >= 0
         and 0 < packet.destinations < 1 << nodes
-        and 0 <= packet.seq < _MAX_NUMBER
-        and 0 <= packet.first < _MAX_NUMBER
-        and 0 <= packet.priority <= _MAX_PRIORITY
         and bool(lengths)
         and min(lengths) >= 0
         and sum(lengths) <= len(packet.payload)
@@ -96,7 +97,7 @@ def _packet(packet: Packet, nodes: int) -> bool:
 
 def _status(status: Status, nodes: int) -> bool:
     return (
-        _numbers(status.stamp, status.free, status.epoch)
+        0 <= status.stamp | status.free | status.epoch < _MAX_NUMBER
         and _vector(status.expects, nodes)
         and _vector(status.preacknowledged_below, nodes)  # empty only under the printed rules, which are never live
     )
@@ -104,9 +105,9 @@ def _status(status: Status, nodes: int) -> bool:
 
 def _heading(heading: Heading, nodes: int) -> bool:
     return (
-        _numbers(heading.epoch, heading.seq, heading.delivered)
+        0 <= heading.epoch | heading.seq | heading.delivered < _MAX_NUMBER
         and _vector(heading.expects, nodes)
-        and _is_set(heading.wants, nodes)
+        and 0 <= heading.wants < 1 << nodes
     )
 
 
@@ -187,7 +188,8 @@ def _ordered_data(unit: OrderedData, nodes: int) -> bool:
 
 
 def _broadcast(unit: Broadcast, nodes: int) -> bool:
-    return _numbers(unit.view, unit.number, unit.commit_below, unit.stable_below) and _packet(unit.packet, nodes)
+    numbers = unit.view | unit.number | unit.commit_below | unit.stable_below
+    return 0 <= numbers < _MAX_NUMBER and _packet(unit.packet, nodes)
 
 
 def _number_announcement(unit: NumberAnnouncement, nodes: int) -> bool:

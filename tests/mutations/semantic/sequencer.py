@@ -115,18 +115,18 @@ def _history_of_one_more() -> None:
     replace(Orderer, "is_full", is_full)
 
 
-@MUTANTS.add("stable broadcasts still take bytes of the history", "protocols.sequencer.reception")
+@MUTANTS.add("stable broadcasts still take bytes of the history", "protocols.sequencer.orderer")
 def _bytes_are_never_freed() -> None:
     def around(stabilise: Method) -> Method:
-        def changed(self: Reception, below: int, out: list[Any]) -> Any:
+        def changed(self: Orderer, out: list[Any]) -> Any:
             size = self.history_bytes
-            stable = stabilise(self, below, out)
+            stable = stabilise(self, out)
             self.history_bytes = size
             return stable
 
         return changed
 
-    wrap(Reception, "stabilise", around)
+    wrap(Orderer, "_stabilise", around)
 
 
 @MUTANTS.add("a history that is full of bytes asks nobody", "protocols.sequencer.orderer")

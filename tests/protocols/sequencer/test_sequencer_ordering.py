@@ -142,12 +142,12 @@ def test_a_history_is_full_when_its_bytes_are_and_has_room_when_they_are_stable(
     node = sequencer(history=100, history_bytes=6)
     assert node.hears(offer(E2, 0, "a")).broadcasts == ["0:a"]  # 3 bytes with its length
     assert node.hears(offer(E2, 1, "b")).broadcasts == ["1:b"]
-    assert node.machine.reception.history_bytes == 6
+    assert node.machine.orderer.history_bytes == 6
     assert not node.hears(offer(E2, 2, "c", received=2)).broadcasts
     assert node.fires("status").to(None) == [SequencerStatus(0, E1, 2, 2, 0, reply_from=0b100)], "who keeps half of it"
     assert not node.hears(acknowledgment(E3, 0)).broadcasts
     assert node.hears(acknowledgment(E3, 1)).broadcasts == ["2:c"]
-    assert node.machine.reception.history_bytes == 6
+    assert node.machine.orderer.history_bytes == 6
 
 
 def test_who_has_all_but_half_of_the_bytes_is_not_asked() -> None:

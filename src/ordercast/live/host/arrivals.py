@@ -202,7 +202,8 @@ class Arrivals:
         host = self._host
         if host is None:
             return
-        if (self._inbox.bytes > HARD_LIMIT or host.is_behind) and isinstance(unit, DataUnit) and self._is_dropped(host):
+        full = self._inbox.bytes > HARD_LIMIT or (host.may_be_behind and host.is_behind)
+        if full and isinstance(unit, DataUnit) and self._is_dropped(host):
             return
         host.receive(unit)
 

@@ -54,6 +54,7 @@ class OutgoingBatch:
         "_waiting",
         "destinations",
         "durable",
+        "in_flight",
         "index",
         "large",
         "level",
@@ -63,6 +64,7 @@ class OutgoingBatch:
         "parts",
         "priority",
         "receipt",
+        "sent_at",
         "size",
     )
 
@@ -79,6 +81,10 @@ class OutgoingBatch:
         self.size = len(payload) + LENGTH_COST
         self.receipt = Receipt(self)
         self.level = 0
+        self.in_flight = 0
+        """Bytes of its packet, from when it is numbered until it has its position in the order."""
+        self.sent_at = 0.0
+        """When it was numbered, in seconds, if somebody wants to know how long that takes."""
         self.lost: BaseException | None = None
         """Why no higher level will be reached."""
         self.durable: DurableWaiters | None = None
@@ -99,7 +105,7 @@ class OutgoingBatch:
         for length in submit.lengths:
             parts.append(submit.payload[start : start + length])
             start += length
-        self.parts = parts
+        self.parts, self.in_flight = parts, 0
 
     def reached(self, level: int) -> None:
         """It has reached this level."""

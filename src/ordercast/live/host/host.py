@@ -44,7 +44,7 @@ from ordercast.model.machine import (
     ViewInstalled,
 )
 from ordercast.model.nodes import mask_of, members
-from ordercast.model.units import Unit
+from ordercast.model.units import Packet, Unit
 from ordercast.protocols.membership.events import (
     Begin,
     Blocked,
@@ -70,6 +70,8 @@ _DRAINED = Drained()
 _ENDS = InstallView | LeftGroup
 """Outputs that come after everything that happens in a view."""
 _CACHED_DESTINATIONS = 1024  # sets of destinations: most groups use few
+_SAMPLED = 7  # own packets are timed whose numbers have none of these bits, and each behind which nothing waits
+ACCEPTED, PREACKNOWLEDGED = Level.ACCEPTED, Level.PREACKNOWLEDGED
 
 
 class Host:
@@ -106,17 +108,21 @@ class Host:
         self._outbox, self._inbox, self._transport = outbox, inbox, transport
         self.recorder, self._counts, self._owner = recorder, counts, owner
         recorder.on_caught_up = self.pump
+        self._records = type(recorder) is not MemberRecorder  # else the way of a message does without it
+        self.may_be_behind = self._records or log is not None
+        """`is_behind` may be True."""
         self.own = OwnBatches(highest_level, counts, flight, log)
         self._timers = Timers(self._fire, before=self._receive_all, drained=self.pump, paused=self.pump)
         self._pacing = Pacing(
             *(member.epoch.config.timing, self._timers, transport, counts),
-            acknowledges=highest_level > Level.PREACKNOWLEDGED,
+            acknowledges=highest_level > PREACKNOWLEDGED,
             measures=measures_rounds,
         )
         self._flow = flow
         self.closed = False
         self._stopped_for_view = False
         self._failed = False  # the machine raised: its state means nothing, and it is given no input any more
+        self._watches_levels = self._records or self._pacing.acknowledges
         self._handlers = self._output_handlers(MembershipSender(member, transport, owner, log))
         self._pacing.use(member.epoch.config.timing, len(self._nodes))
         value = member.current.value
@@ -129,7 +135,7 @@ class Host:
         return {
             Send: self._send,
             Numbered: self._numbered,
-            Reached: self._reached,
+            Reached: self._reached if self._watches_levels else self._own_reached,
             Deliver: self._deliver,
             Discard: self._discard,
             SetTimer: self._timers.set,
@@ -163,7 +169,8 @@ class Host:
     def receive(self, unit: Unit) -> None:
         """A unit arrived. What follows may wait for `drained`."""
         if not self.closed:
-            self.recorder.arrive(unit)
+            if self._records:
+                self.recorder.arrive(unit)
             self.handle(Receive(unit))
 
     def drained(self) -> None:
@@ -201,14 +208,13 @@ class Host:
         """Gives the machine one input, and carries out what follows."""
         if not self._direct:
             self.change(event)
-        elif not (self.closed or self._failed):
-            handlers = self._handlers
-            try:
-                for output in self.machine.handle(event):
-                    handlers[type(output)](output)
-            except Exception as error:  # an error of ours, whatever it is
-                self._failed = True
-                self._owner.protocol_failed(error)
+            return
+        handlers = self._handlers
+        try:
+            for output in self.machine.handle(event):
+                handlers[type(output)](output)
+        except Exception as error:  # an error of ours, whatever it is
+            self._fail(error)
 
     def change(self, event: MemberInput) -> None:
         """Gives the member one input, which may be the machine's. Who has left still answers the others."""
@@ -227,24 +233,24 @@ class Host:
                 else:
                     handlers[type(output)](output)
         except Exception as error:  # an error of ours, whatever it is
-            self._failed = True
-            self._owner.protocol_failed(error)
-        self._direct = member.is_direct
+            self._fail(error)
+        self._direct = member.is_direct and not (self.closed or self._failed)
+
+    def _fail(self, error: Exception) -> None:
+        self._failed, self._direct = True, False
+        self._owner.protocol_failed(error)
 
     def _handle_drained(self) -> None:
         if not self.closed:
-            self.recorder.turn()
+            if self._records:
+                self.recorder.turn()
             self.handle(_DRAINED)
 
     def _submit(self) -> None:
         outbox, own = self._outbox, self.own
         if not self._direct and self.member.phase is not Phase.MEMBER:
             return  # it was just excluded: what is taken now would be lost
-        while (
-            own.has_room()
-            and not (self.closed or self.is_behind or self._transport.is_full)
-            and not (self._flow is not None and self._flow.must_wait)
-        ):
+        while outbox and own.has_room() and self._may_send():
             batch = outbox.take()
             if batch is None:
                 break
@@ -253,8 +259,14 @@ class Host:
                 batch.give_up(Undelivered("no destination of the message is a member any more"))
                 continue
             own.submit(batch)
-            self.recorder.turn()
+            if self._records:
+                self.recorder.turn()
             self.handle(batch.submission(places))
+
+    def _may_send(self) -> bool:
+        if self.closed or self._transport.is_full or (self.may_be_behind and self.is_behind):
+            return False
+        return self._flow is None or not self._flow.must_wait
 
     def _places_of(self, nodes: int) -> int:
         """Those of the current view; what is to all goes to the members of the view in which it is numbered."""
@@ -339,7 +351,7 @@ class Host:
         return self.own.settle(end, self.member)
 
     def _end(self, why: BaseException | None) -> None:
-        self.closed = True
+        self.closed, self._direct = True, False
         self.recorder.turn()
         if isinstance(why, GroupAborted):
             self.recorder.abort(why.why)
@@ -368,38 +380,60 @@ class Host:
             counts.retransmitted += 1
         elif unit.asks_for() is not None:
             counts.requests += 1
-        self.recorder.transmit(unit, again=output.again)
+        if self._records:
+            self.recorder.transmit(unit, again=output.again)
         self._transport.send(unit, output.to)
 
     def _numbered(self, output: Numbered) -> None:
-        packet = output.packet
-        if self.own.numbered(packet, self._me):
-            self.recorder.send(packet)
-            self._pacing.numbered(packet)
-        else:  # its receipt goes on
+        packet, own = output.packet, self.own
+        if not own.numbered(packet):  # its receipt goes on
             self.recorder.renumber(packet, self.member.current.view.number)
+            return
+        if self._records:
+            self.recorder.send(packet)
+        if not (packet.seq & _SAMPLED and self._outbox.pending_bytes):
+            own.follow(packet, self._me)
+            if self._pacing.begins_at_own:
+                self._pacing.begin(packet)
+
+    def _own_reached(self, output: Reached) -> None:
+        """Where nobody wants to know of packets of others."""
+        packet = output.packet
+        if packet.source == self._me:
+            self.own.reached(packet, output.level)
 
     def _reached(self, output: Reached, *, by_view: bool = False) -> None:
-        packet, level = output.packet, output.level
-        self.recorder.level(level, packet, by_view=by_view)
-        if level < Level.ACKNOWLEDGED and self._pacing.acknowledges:
-            self._pacing.reached(packet, level, self._everybody)
+        packet, level, pacing = output.packet, output.level, self._pacing
+        if self._records:
+            self.recorder.level(level, packet, by_view=by_view)
+        if level == ACCEPTED:
+            if pacing.begins_at_accepted:
+                pacing.begin(packet)
+            if pacing.acknowledges and packet.destinations != self._everybody:
+                pacing.accepted_by_some()
+        elif packet.seq == pacing.seq and pacing.acknowledges and level == PREACKNOWLEDGED:
+            pacing.ends(packet)
         if packet.source == self._me:
             self.own.reached(packet, level)
 
     def _deliver(self, output: Deliver) -> None:
         packet = output.packet
-        is_own = packet.source == self._me
-        if is_own:
+        if packet.source == self._me:
             self.own.delivered(packet)
-            self._pacing.delivered(packet)
-        self.recorder.deliver(packet)
+            if packet.seq == self._pacing.seq and not self._pacing.acknowledges:
+                self._pacing.ends(packet)
+        if self._records:
+            self.recorder.deliver(packet)
         self._inbox.put(packet)
         if self._log is not None:
-            if is_own:
-                self.own.logged(packet, self._inbox.position)
-            else:
-                self._log.delivered(packet.source)
+            self._note_logged(packet)
+
+    def _note_logged(self, packet: Packet) -> None:
+        assert self._log is not None
+        if packet.source == self._me:
+            self.own.logged(packet, self._inbox.position)
+        else:
+            self._log.delivered(packet.source)
 
     def _discard(self, output: Discard) -> None:
         if not self.closed:

@@ -49,7 +49,7 @@ class Inbox:
         self._ready = self._queue  # what the application may read: another one while new arrivals are held
         self._position = self._view = 0  # of the next message to be read
         self._destinations: dict[int, tuple[str, ...]] = {}  # names by mask, of those that occurred
-        self._origin, self._mask = Origin(view=-1), 0  # of the last message that was read
+        self._origin, self._mask = Origin(), 0  # of the last message that was read; 0: in no view yet
         self._arrived, self._waiting = asyncio.Event(), 0  # and how many wait for it
         self._read_up = asyncio.Event()  # the application was handed all that came before what is held
         self._end: BaseException | None = None
@@ -92,7 +92,7 @@ class Inbox:
     def begin_at(self, position: int, view: int) -> None:
         """The first message has this position, in the view of this number: the group goes on with a log."""
         self._position = self._first_position = position
-        self._view = view
+        self._view, self._mask = view, 0
 
     @property
     def too_large(self) -> int:
@@ -102,8 +102,9 @@ class Inbox:
     def put(self, packet: Packet) -> None:
         """Adds a packet that was delivered."""
         self._queue.append(packet)
-        self.bytes += len(packet.payload)
-        self._counts[packet.source] += messages_in(packet)
+        payload = packet.payload
+        self.bytes += len(payload)
+        self._counts[packet.source] += len(packet.lengths) if payload[:1] == WHOLE else messages_in(packet)
         if self._waiting:
             self._arrived.set()
         if self.log is not None:
@@ -258,7 +259,7 @@ class Inbox:
         view = entered.view
         self.reassembler.move(entered.places)
         self.reassembler.load(entered.partials)
-        self._view, self._names, self._destinations = view.number, view.members, {}
+        self._view, self._names, self._destinations, self._mask = view.number, view.members, {}, 0
         self._position = view.position
 
     async def wait(self) -> None:
@@ -277,12 +278,7 @@ class Inbox:
 
     def _messages(self, packet: Packet) -> list[Message]:
         origin, index = self._origin, self._position - self._origin.first_position
-        if (
-            index > _MAX_INDEX
-            or packet.destinations != self._mask
-            or packet.priority != origin.priority
-            or self._view != origin.view
-        ):
+        if index > _MAX_INDEX or packet.destinations != self._mask or packet.priority != origin.priority:
             origin, index = self._new_origin(packet), 0
         sender, payload, lengths = self._names[packet.source], packet.payload, packet.lengths
         if payload[:1] != WHOLE:

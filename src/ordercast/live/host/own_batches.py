@@ -20,7 +20,7 @@ from ordercast.protocols.membership.machine import MembershipMachine
 if TYPE_CHECKING:
     from ordercast.live.host.durable.member_log import MemberLog
 
-_LOOKED_AT = 63  # one packet in so many is looked at, when the message whose latency is followed may be overdue
+ACCEPTED, PREACKNOWLEDGED, KNOWN_STABLE = Level.ACCEPTED, Level.PREACKNOWLEDGED, Level.KNOWN_STABLE
 
 
 class Settled(NamedTuple):
@@ -44,10 +44,8 @@ class OwnBatches:
         """Given to the machine, not numbered yet."""
         self._unstable: dict[int, OutgoingBatch] = {}  # numbered, below the highest level
         self._unlogged: dict[int, OutgoingBatch] = {}  # numbered, not delivered yet: if there is a log
-        self._in_flight: dict[int, int] = {}  # bytes of those without a position in the order yet
-        self._sent_at: dict[int, float] = {}  # of these, if there is a `flight`
         self.bytes_in_flight = 0
-        """The sum of these."""
+        """Of those that are numbered and have no position in the order yet."""
         self.max_bytes_in_flight = MAX_BYTES_IN_FLIGHT if flight is None else flight.limit
         self.latencies = LatencySamples()
 
@@ -56,46 +54,54 @@ class OwnBatches:
         self.submitted[self._next_message] = batch
         self._next_message += len(batch.parts)
 
-    def numbered(self, packet: Packet, place: int) -> bool:
-        """A batch became a packet of this member, which has this place. False if it was one in an earlier view."""
+    def numbered(self, packet: Packet) -> bool:
+        """A batch became a packet of this member. False if it was one in an earlier view."""
         first = packet.first
         batch = self.submitted.pop(first, None)
         if batch is None:
             return False
-        self._counts.sent += batch.messages
-        self._counts.numbered += len(packet.lengths)
+        counts = self._counts
+        counts.sent += batch.messages
+        counts.numbered += len(packet.lengths)
         self._unstable[first] = batch
         if self._log is not None:
             self._unlogged[first] = batch
-        if self.latencies.followed < 0 or not packet.seq & _LOOKED_AT:  # it may be overdue
-            ends = 1 << self._highest_level - Level.ACCEPTED | (packet.destinations >> place & 1) << DELIVERED
-            self.latencies.numbered(first, ends, time.monotonic_ns())
-        self._in_flight[first] = size = len(packet.payload)
+        batch.in_flight = size = len(packet.payload)
         self.bytes_in_flight += size
         if self._flight is not None:
-            self._sent_at[first] = time.monotonic()
-        batch.reached(Level.ACCEPTED)
+            batch.sent_at = time.monotonic()
+        batch.reached(ACCEPTED)
         return True
+
+    def follow(self, packet: Packet, place: int) -> None:
+        """How long a packet takes that was just numbered is measured, unless another one is. `place`: this member's."""
+        ends = 1 << self._highest_level - ACCEPTED | (packet.destinations >> place & 1) << DELIVERED
+        self.latencies.numbered(packet.first, ends, time.monotonic_ns())
 
     def reached(self, packet: Packet, level: Level) -> None:
         """An own packet reached a level."""
         first = packet.first
         if first == self.latencies.followed:
-            self.latencies.reached(level - Level.ACCEPTED, time.monotonic_ns())
-        if level > Level.ACCEPTED:
-            self._has_position(first)
+            self.latencies.reached(level - ACCEPTED, time.monotonic_ns())
+        if level < PREACKNOWLEDGED:
+            return  # it was numbered before
         batch = self._unstable.get(first)
         if batch is not None and level > batch.level:
-            batch.reached(level)
+            if batch.in_flight:
+                self._has_position(batch)
             if level >= self._highest_level:
                 del self._unstable[first]
-                batch.reached(Level.KNOWN_STABLE)
+                level = KNOWN_STABLE
+            batch.reached(level)
 
     def delivered(self, packet: Packet) -> None:
         """An own packet is delivered here."""
-        if packet.first == self.latencies.followed:
+        first = packet.first
+        if first == self.latencies.followed:
             self.latencies.reached(DELIVERED, time.monotonic_ns())
-        self._has_position(packet.first)
+        batch = self._unstable.get(first)
+        if batch is not None and batch.in_flight:
+            self._has_position(batch)
 
     def logged(self, packet: Packet, position: int) -> None:
         """An own packet is delivered up to a position: it is durable when a majority has the log up to there."""
@@ -106,17 +112,17 @@ class OwnBatches:
     def withdrawn(self, first: int) -> None:
         """Nobody is left for whom a batch was."""
         batch = self.submitted.pop(first, None) or self._unstable.pop(first, None)
-        self.bytes_in_flight -= self._in_flight.pop(first, 0)
-        self._sent_at.pop(first, None)
         if batch is not None:
+            self.bytes_in_flight -= batch.in_flight
+            batch.in_flight = 0
             batch.give_up(Undelivered("all destinations of the message have left the group or failed"))
 
-    def _has_position(self, first: int) -> None:
-        size = self._in_flight.pop(first, 0)
+    def _has_position(self, batch: OutgoingBatch) -> None:
+        size, batch.in_flight = batch.in_flight, 0
         self.bytes_in_flight -= size
-        if self._flight is not None and (sent := self._sent_at.pop(first, 0.0)):
+        if self._flight is not None:
             now = time.monotonic()
-            self._flight.placed(size, now - sent, now)
+            self._flight.placed(size, now - batch.sent_at, now)
             self.max_bytes_in_flight = self._flight.limit
 
     def has_room(self) -> bool:
@@ -125,7 +131,7 @@ class OwnBatches:
 
     def is_idle(self) -> bool:
         """True if none is awaiting its position in the order."""
-        return not (self._in_flight or self.submitted)
+        return not (self.bytes_in_flight or self.submitted)
 
     def is_stable(self) -> bool:
         """True if none is below the highest level."""

@@ -55,6 +55,7 @@ class Orderer(DeclaredState):
     offers: list[dict[int, tuple[Packet, bool]]]  # not numbered yet, by source and seq; whether the sender broadcast it
     ready: deque[int]  # sources whose next offer is here, in the order of arrival
     number_of: dict[PacketId, int]  # of the packets in the history
+    history_bytes: int  # that these take, if that is limited
     acknowledged: list[int]  # SequenceNr, by node: everything below has been received
     lowest: int  # of the members' acknowledgments
     unanswered: list[int]  # by node: requests since anything was received from it
@@ -78,7 +79,7 @@ class Orderer(DeclaredState):
         nodes, reception = self.config.nodes, self.reception
         self.offers = [{} for _ in range(nodes)]
         self.ready = deque()
-        self.number_of = {}
+        self.number_of, self.history_bytes = {}, 0
         self.acknowledged, self.lowest = [0] * nodes, 0
         self.unanswered = [0] * nodes
         self.published_commit_below = self.published_stable_below = 0
@@ -88,6 +89,8 @@ class Orderer(DeclaredState):
         if self.view.is_sequencer:
             self.acknowledged[self.me] = reception.received_below
             self.number_of = {(packet.source, packet.seq): number for number, packet in reception.history.items()}
+            if self.max_bytes:
+                self.history_bytes = sum(map(Packet.body_size, reception.history.values()))
 
     # --- offers (Figure 4) ---
 
@@ -135,6 +138,8 @@ class Orderer(DeclaredState):
             reception.store(packet, out)
             reception.known_below = self.acknowledged[self.me] = number + 1
             self.number_of[source, packet.seq] = number
+            if self.max_bytes:
+                self.history_bytes += packet.body_size()
             if reception.ordered_below[source] in offers:
                 ready.append(source)
             if not self.view.resilience:
@@ -161,14 +166,22 @@ class Orderer(DeclaredState):
         reception = self.reception
         reception.commit_below = self.lowest = reception.received_below
         reception.deliver(out)
-        for packet in reception.stabilise(self.lowest, out):
-            del self.number_of[packet.source, packet.seq]
-            out.append(Reached(Level.ACKNOWLEDGED, packet))
+        out += [Reached(Level.ACKNOWLEDGED, packet) for packet in self._stabilise(out)]
+
+    def _stabilise(self, out: list[Output]) -> list[Packet]:
+        """What everybody has leaves the history."""
+        stable = self.reception.stabilise(self.lowest, out)
+        number_of = self.number_of
+        for packet in stable:
+            number_of.pop((packet.source, packet.seq), None)
+        if self.max_bytes:
+            self.history_bytes -= sum(map(Packet.body_size, stable))
+        return stable
 
     def is_full(self) -> bool:
         """True if the history has no room."""
         reception = self.reception
-        if 0 < self.max_bytes <= reception.history_bytes:
+        if 0 < self.max_bytes <= self.history_bytes:
             return True
         return reception.received_below - reception.stable_below >= self.max_history
 
@@ -222,8 +235,7 @@ class Orderer(DeclaredState):
             self.lowest = self._lowest_acknowledged()
             if self.lowest > reception.stable_below:
                 reception.deliver(out)
-                for packet in reception.stabilise(self.lowest, out):
-                    self.number_of.pop((packet.source, packet.seq), None)
+                self._stabilise(out)
                 self.full_history = FullHistory.NOTHING
             if self.sync_phase == 1 and self.lowest == reception.received_below:
                 self._synchronise(2, out)

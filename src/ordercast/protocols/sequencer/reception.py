@@ -6,6 +6,7 @@ is old, the next, or ahead of a gap. What is ahead is buffered; what is missing 
 
 from collections import deque
 from collections.abc import Collection
+from itertools import repeat
 from typing import Final
 
 from ordercast.model.config import GroupConfig, SequencerConfig
@@ -41,7 +42,6 @@ class Reception(LossDetection):
     commit_below: int  # may be delivered, where resilience asks for more than having received them
     stable_below: int  # received by every member
     history: dict[int, Packet]  # History, at every node: from stable_below to received_below
-    history_bytes: int  # that these take
     ordered_below: list[int]  # MessageNr + 1, by source: of the broadcasts received
     unnumbered: dict[PacketId, Packet]  # broadcast by their senders, number not known yet
     announced: dict[PacketId, int]  # numbers whose packets have not arrived from their senders
@@ -53,7 +53,7 @@ class Reception(LossDetection):
         self.me, self.view, self.window = me, view, window
         self.max_ahead = config.window + _most_direct(config.sequencer)
         self.delivered_below = self.commit_below = self.stable_below = 0
-        self.history, self.history_bytes = {}, 0
+        self.history = {}
         self.ordered_below = list(config.first_seqs())
         self.unnumbered, self.announced = {}, {}
         self.pending_views = deque()
@@ -128,9 +128,9 @@ class Reception(LossDetection):
             name = name_of(source)
             self.view.abort(f"packet {seq} of {name} was numbered, but {name} never sent it", out)
             return
-        self.history[self.received_below] = packet
-        self.history_bytes += packet.body_size()
-        self.received_below += 1
+        number = self.received_below
+        self.history[number] = packet
+        self.received_below = number + 1
         ordered_below[source] = seq + 1
         self.progressed = True
         if self.unnumbered:
@@ -160,10 +160,8 @@ class Reception(LossDetection):
 
     def stabilise(self, below: int, out: list[Output]) -> list[Packet]:
         """Every member has these and they are delivered here: they leave the history. Returns them."""
-        history = self.history
-        stable = [history.pop(number) for number in range(self.stable_below, below)]
-        out += [Reached(PREACKNOWLEDGED, packet) for packet in stable]
-        self.history_bytes -= sum([packet.body_size() for packet in stable])
+        stable = list(map(self.history.pop, range(self.stable_below, below)))
+        out += map(Reached, repeat(PREACKNOWLEDGED), stable)
         self.stable_below = below
         self.progressed = True
         return stable
