@@ -55,8 +55,8 @@ async def take_part(group: str, order: str, names: list[str], mine: list[str]) -
             tell(json.dumps({"sent": sent, "cpu": time.process_time(), "at": time.monotonic()}))
         elif line == "crash":
             member = groups[-1]._member  # noqa: SLF001 (nobody else can do this)
-            member.stop(GroupClosed("it crashed"))
-            member.leave()
+            member.ending.end(GroupClosed("it crashed"))
+            member.ending.disconnect()
             tell(json.dumps({"crashed": time.monotonic()}))
     os._exit(0)
 

@@ -141,8 +141,8 @@ async def end(talkers: list[Talker]) -> None:
 def crash(talker: Talker) -> None:
     """The member says nothing any more, and hears nothing, as if its process had been killed."""
     member = talker.group._member  # noqa: SLF001 (nobody else can do this)
-    member.stop(GroupClosed("it crashed"))
-    member.leave()
+    member.ending.end(GroupClosed("it crashed"))
+    member.ending.disconnect()
 
 
 async def changed(stay: list[Talker], began: Callable[[], float | None], asked: float) -> Change:

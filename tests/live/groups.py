@@ -61,5 +61,5 @@ async def hear(group: Group, count: int) -> list[Message]:
 def crash(group: Group) -> None:
     """The process is gone: it says nothing any more, and nothing reaches it."""
     member = member_of(group)
-    member.stop(GroupClosed("it crashed"))
-    member.leave()
+    member.ending.end(GroupClosed("it crashed"))
+    member.ending.disconnect()

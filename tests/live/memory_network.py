@@ -109,8 +109,8 @@ async def group_in_memory(*names: str, **options: Any) -> AsyncIterator[list[Gro
         yield groups
     finally:
         for group in groups:
-            member_of(group).stop(GroupClosed("the test is over"))
-            member_of(group).leave()
+            member_of(group).ending.end(GroupClosed("the test is over"))
+            member_of(group).ending.disconnect()
 
 
 async def settle(turns: int = 20) -> None:

@@ -229,7 +229,7 @@ def test_what_the_session_is_told_while_it_is_carried_out_waits() -> None:
                 happened.append(type(output).__name__)
                 changed(output)
 
-            host.suspect = lambda _: member.give_up("nobody is left")  # type: ignore[method-assign, assignment]
+            host.suspect = lambda _: member.ending.abort("nobody is left")  # type: ignore[method-assign, assignment]
             member.session.machine.handle = handled  # type: ignore[method-assign]
             member.session_changed = change  # type: ignore[method-assign, assignment]
             member.session.handle(TrafficReceived(1))

@@ -158,7 +158,7 @@ async def disturb(order: str, key: GroupKeys | None, chance: Random, count: int)
             await works(groups)
         else:  # anybody may speak as a member there, and end the group
             for group in groups:
-                assert member_of(group).end is None or isinstance(member_of(group).end, GroupError)
+                assert member_of(group).ending.why is None or isinstance(member_of(group).ending.why, GroupError)
 
 
 @pytest.mark.parametrize("order", ORDERS)
@@ -194,7 +194,7 @@ async def say_absurd(order: str, units: list[Unit]) -> None:
         await settle()
         stays_small(groups)
         for group in groups:
-            end = member_of(group).end
+            end = member_of(group).ending.why
             assert end is None or isinstance(end, GroupError)
             assert "failed" not in str(end), "a machine raised something: the group was given up, but it is a mistake"
 
@@ -218,7 +218,7 @@ def test_mistakes_inside_what_real_members_say(order: str, seed: int) -> None:
                 await settle(2)
             stays_small(groups)
             for group in groups:
-                assert "failed" not in str(member_of(group).end)
+                assert "failed" not in str(member_of(group).ending.why)
 
     asyncio.run(test())
 

@@ -13,7 +13,7 @@ from ordercast.live.local_groups import contacts_of
 from ordercast.live.transport.addresses import Address
 from ordercast.live.user_key import user_keys
 from ordercast.wire.keys import keys_from_text
-from tests.live.groups import ORDERS, crash, group_of, member_of, run
+from tests.live.groups import ORDERS, crash, group_of, run
 
 NOBODY = Address("127.0.0.1", 9)
 KEYS, OTHERS = (keys_from_text(f"1:{digits * 32}", "a test") for digits in ("ab", "cd"))
@@ -81,7 +81,7 @@ def test_a_member_without_a_majority_says_that_it_is_blocked() -> None:
         async with group_of("A", "B", "C", close=False, failure_timeout=0.5) as groups:
             crash(groups["A"])
             crash(groups["B"])
-            while not member_of(groups["C"]).is_blocked:
+            while not groups["C"].blocked:
                 await asyncio.sleep(0.05)
             found = await ask(groups["C"].name)
             assert found.blocked

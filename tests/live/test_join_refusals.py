@@ -142,7 +142,7 @@ def test_what_was_sent_to_join_changes_nothing_when_it_is_sent_again(
                         stranger.sendto(datagram, address_of(contact(group)))
             await asyncio.sleep(0.3)
             assert [group.stats().view for group in groups.values()] == [2, 2]
-            assert all(member_of(group).end is None for group in groups.values())
+            assert all(member_of(group).ending.why is None for group in groups.values())
             await groups["A"].send(b"on")
             assert [message.payload for message in await hear(groups["B"], 1)] == [b"on"]
             await asyncio.gather(*(group.close() for group in groups.values()))

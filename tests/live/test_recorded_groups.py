@@ -100,7 +100,7 @@ def test_a_recording_of_the_group_itself_changes_nothing(order: str, seed: int) 
                 put_again(list(SENT), chance)
                 await settle()
             for group in groups:
-                assert member_of(group).end is None
+                assert member_of(group).ending.why is None
                 assert group.stats().datagrams_rejected["replayed"] > 10
 
     run(test)

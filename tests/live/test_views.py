@@ -44,7 +44,7 @@ class Reader:
 async def send_many(group: Group, count: int, pause: float = 0.01) -> None:
     """Until the member is gone."""
     for number in range(count):
-        if member_of(group).end is not None:
+        if member_of(group).ending.why is not None:
             return
         await group.send(b"%s%d" % (group.me.encode(), number))
         await asyncio.sleep(pause)
@@ -346,7 +346,7 @@ def test_who_did_not_hear_of_the_next_view_cannot_abort_it() -> None:
             await groups["B"].abort("it took too long")
             member.transport._seal.open = receive  # type: ignore[method-assign]
             await asyncio.sleep(0.2)
-            assert member_of(groups["A"]).end is member_of(groups["C"]).end is None
+            assert member_of(groups["A"]).ending.why is member_of(groups["C"]).ending.why is None
             await asyncio.gather(groups["A"].close(), groups["C"].close())
             await asyncio.gather(*(reader.task for reader in readers))
 

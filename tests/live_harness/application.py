@@ -221,7 +221,7 @@ class Life:
         if member is not None and member.host is not None and not member.host.closed:
             places = [place for place, each in enumerate(member.views.view.members) if each.name == name]
             if places:
-                member.suspect(1 << places[0])
+                member.reachability.suspect(1 << places[0])
 
     def abort(self) -> None:
         """Aborts the group for all members."""

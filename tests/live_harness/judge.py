@@ -29,7 +29,7 @@ def _standing(life: Life) -> str:
     if member is None or view is None:
         return f"{life.name} is no member ({life.refusals[-1] if life.refusals else 'it joins'})"
     names = ",".join(each.name for each in view.members)
-    blocked = " blocked" if member.is_blocked else ""
+    blocked = " blocked" if member.reachability.is_blocked else ""
     returns = " returning" if member.arrivals.returning is not None else ""
     leaves = " leaving" if life.wants_to_leave else ""
     return f"{life.name} in view {view.number} of {names}{blocked}{returns}{leaves}"

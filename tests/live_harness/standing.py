@@ -32,7 +32,7 @@ def _is_in(life: Life, view: GroupView) -> bool:
         return False
     machine = member.host.member
     is_about_to_change = machine.stopped or machine.coordinator.suspects
-    stays = member.arrivals.returning is None and not member.is_blocked and not is_about_to_change
+    stays = member.arrivals.returning is None and not member.reachability.is_blocked and not is_about_to_change
     return stays and machine.current.view.tag == view.tag
 
 

@@ -197,9 +197,9 @@ def test_an_exception_that_reaches_an_event_loop_is_noticed(monkeypatch: pytest.
 def test_a_group_that_gives_up_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     def gives_up(self: Any, places: int) -> None:
         del places
-        self.end_alone(GroupAborted("it was too much", {}, 0).why, 0)
+        self._owner.ending.end_alone(GroupAborted("it was too much", {}, 0).why, 0)
 
-    monkeypatch.setattr("ordercast.live.host.member.Member.suspect", gives_up)
+    monkeypatch.setattr("ordercast.live.host.reachability.Reachability.suspect", gives_up)
     assert "gave up" in kinds(Plan(steps=(*TALKS, "0.4 C dies")))
 
 

@@ -36,6 +36,7 @@ class Group:
         self._name = name
         self._member, self._outbox, self._scheduler = member, member.outbox, member.scheduler
         self._inbox, self._max_message_size = member.inbox, member.max_message_size
+        self._ending = member.ending
         self._selective = selective
         self._max_priority = MAX_PRIORITY if prioritised else 0
         self._sync: SyncGroup | None = None
@@ -62,7 +63,7 @@ class Group:
             await self._leave_now()
             return
         try:
-            if self._member.is_closing:
+            if self._ending.is_closing:
                 await self.close()
             else:
                 await self.leave()
@@ -73,7 +74,7 @@ class Group:
     async def _leave_now(self) -> None:
         """Without waiting for own messages."""
         if not self._member.left.done():
-            self._member.leave_group(None, drain=False)
+            self._ending.leave(None, drain=False)
             await self._is_over()
 
     @property
@@ -94,7 +95,7 @@ class Group:
     @property
     def blocked(self) -> bool:
         """Too few members can be reached to continue: nothing is delivered, until they can be reached again."""
-        return self._member.is_blocked
+        return self._member.reachability.is_blocked
 
     @property
     def members(self) -> tuple[str, ...]:
@@ -151,9 +152,8 @@ class Group:
         self, payload: bytes | bytearray | memoryview, *, to: Iterable[str] | None = None, priority: int = 0
     ) -> Receipt:
         """Sends without waiting: what cannot be sent yet is kept, however much that is. See `pending_bytes`."""
-        member = self._member
-        if member.end is not None:
-            raise member.end.with_traceback(None)  # one error for all calls: it must not collect their tracebacks
+        if self._ending.why is not None:
+            raise self._ending.why.with_traceback(None)  # one error for all calls: it must not collect their tracebacks
         if type(payload) is not bytes:
             payload = _bytes_of(payload)
         if len(payload) > self._max_message_size:
@@ -319,10 +319,10 @@ class Group:
         group closing.
         """
         require_seconds(timeout=timeout)
-        self._member.close(timeout)
+        self._ending.close(timeout)
         await self._is_over()
-        if isinstance(self._member.end, GroupAborted):
-            raise self._member.end.with_traceback(None)
+        if isinstance(self._ending.why, GroupAborted):
+            raise self._ending.why.with_traceback(None)
 
     async def leave(self, timeout: float | None = None) -> None:
         """Sends nothing more, and leaves when all own messages have arrived. The others continue without this member.
@@ -333,18 +333,18 @@ class Group:
         that this one has left.
         """
         require_seconds(timeout=timeout)
-        if self._member.end is None or self._member.is_closing:
-            self._member.leave_group(timeout)
+        if self._ending.why is None or self._ending.is_closing:
+            self._ending.leave(timeout)
         await self._is_over()
-        if isinstance(self._member.end, GroupAborted):
-            raise self._member.end.with_traceback(None)
+        if isinstance(self._ending.why, GroupAborted):
+            raise self._ending.why.with_traceback(None)
 
     async def abort(self, why: str) -> None:
         """Aborts the group for all members; `GroupAborted.why` has the name of this member and this text."""
         await self._abort(f"{self.me} aborted the group" + (f": {why}" if why else ""))
 
     async def _abort(self, why: str) -> None:
-        self._member.give_up(why)
+        self._ending.abort(why)
         await self._is_over()
 
     async def _is_over(self) -> None:

@@ -109,10 +109,10 @@ async def _withdraw(options: JoinOptions, search: "_Search", seal: Seal) -> None
         alone = replace(options, state=None, rejoin=False, on_view=None)
         member = _member(alone, search, welcome, seal, None)
         try:
-            member.leave_group(None, drain=False)
+            member.ending.leave(None, drain=False)
             await asyncio.wait((member.left,), timeout=2 * member.parameters.failure_timeout / SECOND)
         finally:
-            member.leave()
+            member.ending.disconnect()
     except BaseException:
         search.close()
         raise
@@ -345,7 +345,7 @@ def _member(options: JoinOptions, search: _Search, welcome: Welcome, seal: Seal,
     if options.on_view is not None:
         member.membership.on_view = options.on_view
     member.begin(secrets.randbits(64) or 1)
-    member.enter(search.me, welcome, terms, search.host.round_trip)
+    member.start.enter(search.me, welcome, terms, search.host.round_trip)
     transport.receive_early(search.early)
     return member
 

@@ -176,7 +176,7 @@ async def open_with_others(options: JoinOptions, log: "MemberLog | None", plan: 
         ):
             await asyncio.shield(member.opened)
     except GroupIsOpenError:
-        member.leave()
+        member.ending.disconnect()
         raise
     except JoinError as error:
         told = _explained(error, running, describe_rejections(transport.dropped) if handshake.silent() else "")
@@ -185,8 +185,8 @@ async def open_with_others(options: JoinOptions, log: "MemberLog | None", plan: 
         raise told from error.__cause__
     except BaseException:
         member.opened.cancel()  # nobody will ask for its result
-        member.give_up(f"{member.name} was interrupted while joining")
-        member.leave()
+        member.ending.abort(f"{member.name} was interrupted while joining")
+        member.ending.disconnect()
         raise
     if plan is not None:
         await member.state.go_on(plan.position)
@@ -230,7 +230,7 @@ async def _tell_others(member: Member) -> None:
     try:
         await asyncio.shield(member.left)
     finally:
-        member.leave()
+        member.ending.disconnect()
 
 
 def _member(  # noqa: PLR0913 (what a member needs)

@@ -3,7 +3,60 @@
 import asyncio
 from collections.abc import Callable
 
-from ordercast.replicated.frames import Mark
+from ordercast.model.errors import LocalProtocolError
+from ordercast.replicated.frame_sender import FrameSender
+from ordercast.replicated.frames import Mark, encode
+from ordercast.replicated.replica import Hosted
+
+
+class Reads:
+    """The reads of one member, of any object that it holds. Used inside one event loop."""
+
+    def __init__(self, sender: FrameSender) -> None:
+        self._sender = sender
+        self._marks: dict[frozenset[str] | None, Marks] = {}
+        self._last = 0
+
+    async def fresh(self, hosted: Hosted) -> None:
+        """Returns when everything is applied here that was completed anywhere before the call."""
+        sender = self._sender
+        sender.require_open()
+        if not hosted.held:
+            raise LocalProtocolError(
+                f"{sender.me} does not hold {hosted.name!r}: ask one of {', '.join(sorted(hosted.on or ()))}"
+            )
+        marks = self._marks.get(hosted.on)
+        if marks is None:
+            marks = self._marks[hosted.on] = Marks(lambda mark: self._send(mark, hosted.on), self._new_number)
+        await marks.wait()
+
+    def delivered(self, number: int, reaches: Callable[[frozenset[str]], bool]) -> None:
+        """An own mark has its place here; `reaches`: whether it went to all members that hold an object."""
+        for on, marks in self._marks.items():
+            marks.delivered(number, by_all=on is None or reaches(on))
+
+    def holders_changed(self) -> None:
+        """Other members hold objects now."""
+        for on, marks in self._marks.items():
+            if on is not None:
+                marks.returned()
+
+    def returned(self) -> None:
+        """The member was excluded, and is back."""
+        for marks in self._marks.values():
+            marks.returned()
+
+    def end(self, why: Exception) -> None:
+        """No mark arrives any more."""
+        for marks in self._marks.values():
+            marks.end(why)
+
+    def _send(self, mark: Mark, on: frozenset[str] | None) -> None:
+        self._sender.send_frame(encode(mark), on, self._sender.first_priority)
+
+    def _new_number(self) -> int:
+        self._last += 1
+        return self._last
 
 
 class Marks:

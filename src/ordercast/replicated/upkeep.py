@@ -16,7 +16,9 @@ _SHARE = 100  # a comparison takes at most one part in so many of the time
 class Upkept(Protocol):
     """The member."""
 
-    me: str
+    @property
+    def me(self) -> str:
+        """Its name."""
 
     @property
     def members(self) -> tuple[str, ...]:

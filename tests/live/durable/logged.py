@@ -21,8 +21,8 @@ async def kill(*groups: Group) -> None:
     """The members are gone: they say nothing any more. What waits for their disks is still written."""
     for group in groups:
         member = member_of(group)
-        member.stop(GroupClosed("it was killed"))
-        member.leave()
+        member.ending.end(GroupClosed("it was killed"))
+        member.ending.disconnect()
     for group in groups:
         log = member_of(group).log
         assert log is not None

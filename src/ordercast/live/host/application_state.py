@@ -27,6 +27,7 @@ from ordercast.wire.keys import GroupKeys
 
 if TYPE_CHECKING:
     from ordercast.live.host.durable.member_log import MemberLog
+    from ordercast.live.host.ending import MemberEnding
 
 __all__ = ["MemberState", "StateOptions"]
 
@@ -46,13 +47,7 @@ class StateOwner(Protocol):
     host: Host | None
     log: "MemberLog | None"
     left: "asyncio.Future[None]"
-    end: BaseException | None
-
-    def leave_group(self, within: float | None, *, drain: bool = True) -> None:
-        """Leaves; the others continue."""
-
-    def leave(self) -> None:
-        """Sends and receives nothing any more."""
+    ending: "MemberEnding"
 
     def log_failed(self, why: str) -> None:
         """The log is of no use any more."""
@@ -108,9 +103,9 @@ class MemberState:
         except BaseException as error:
             if not isinstance(error, JoinError):  # the application does not wait any longer
                 self._transfer.close()
-                self._owner.leave_group(None, drain=False)
+                self._owner.ending.leave(None, drain=False)
             await asyncio.wait((self._owner.left,), timeout=2 * self._failure_timeout)
-            self._owner.leave()
+            self._owner.ending.disconnect()
             raise
 
     @property
@@ -195,7 +190,7 @@ class MemberState:
             if self._ticks % _TICKS == 0:
                 probe = Probe(current.view.number, current.place)
                 self._owner.transport.send_membership(probe, place, current.view.number)
-        if self._owner.end is not None:
+        if self._owner.ending.why is not None:
             self._transfer.refuse_unsaved(self._failure_timeout)
 
     def _is_busy(self) -> bool:
@@ -260,7 +255,7 @@ class MemberState:
         if not self._loaded.done():
             self._loaded.set_exception(error)
             self._loaded.exception()  # marks it as retrieved: nobody may be waiting
-        self._owner.leave_group(None, drain=False)
+        self._owner.ending.leave(None, drain=False)
 
     def donors_gone(self, why: str) -> None:
         """It leaves, and joins again: others have the state of a later view."""

@@ -10,6 +10,7 @@ from ordercast.live.host.host import Host
 from ordercast.live.host.inbox import HARD_LIMIT, Inbox
 from ordercast.live.host.leaving import Leaving
 from ordercast.live.host.partial_messages import PartialsExchange
+from ordercast.live.host.reachability import Reachability
 from ordercast.live.host.returning import Returning
 from ordercast.live.host.running_group import RunningGroup
 from ordercast.live.host.session_host import SessionHost
@@ -35,6 +36,7 @@ from ordercast.wire.inspection import Inspect, Inspected
 
 if TYPE_CHECKING:
     from ordercast.live.host.durable.member_log import MemberLog
+    from ordercast.live.host.ending import MemberEnding
 
 
 class ArrivalsOwner(Protocol):
@@ -42,15 +44,8 @@ class ArrivalsOwner(Protocol):
 
     name: str
     group: str
-
-    def suspect(self, places: int) -> None:
-        """These places of the current view seem to have failed."""
-
-    def unheard(self, places: int) -> None:
-        """Others hear these places, and this member does not."""
-
-    def give_up(self, why: str) -> None:
-        """Aborts the group, for all members."""
+    reachability: Reachability
+    ending: "MemberEnding"
 
     def inspected(self, question: Inspect) -> Inspected | None:
         """How this member is; None: it is not in the group."""
@@ -85,8 +80,8 @@ class Arrivals:
             failure_timeout,
             pause_timeout,
             stage=lambda: self.session.machine.closing.stage,
-            suspect=owner.suspect,
-            unheard=owner.unheard,
+            suspect=owner.reachability.suspect,
+            unheard=owner.reachability.unheard,
             drained=self.drained,
             paused=self.paused,
         )
@@ -239,6 +234,6 @@ class Arrivals:
             return True
         if self._inbox.bytes > HARD_LIMIT:
             name, unread = self._owner.name, f"{HARD_LIMIT >> 20} MiB"
-            self._owner.give_up(f"{name} has closed the group and does not read: more than {unread} arrived since")
+            self._owner.ending.abort(f"{name} has closed the group and does not read: more than {unread} arrived since")
             return True
         return False

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from ordercast.live.host.founders import Founders
 from ordercast.live.host.group_terms import GroupTerms
@@ -17,6 +17,9 @@ from ordercast.model.config import SECOND
 from ordercast.model.errors import JoinError
 from ordercast.protocols.membership.units import Find, Found
 
+if TYPE_CHECKING:
+    from ordercast.live.host.ending import MemberEnding
+
 
 class FoundingOwner(Protocol):
     """The member."""
@@ -28,16 +31,10 @@ class FoundingOwner(Protocol):
     transport: Transport
     session: SessionHost
     opened: "asyncio.Future[None]"
-    end: BaseException | None
+    ending: "MemberEnding"
 
     def answer_outside(self, question: Find, address: str) -> None:
         """Answers one that asks for the group from this address."""
-
-    def stop(self, why: BaseException) -> None:
-        """It is no member, and will not be one."""
-
-    def leave(self) -> None:
-        """Sends and receives nothing any more."""
 
 
 class Founding:
@@ -92,16 +89,16 @@ class Founding:
     def _not_settled(self) -> None:
         """A member of the group has answered that it is blocked, and did so until now."""
         if self.running is not None and not self.running.is_settled and not self._owner.opened.done():
-            self._owner.stop(JoinError("the group did not open"))
-            self._owner.leave()
+            self._owner.ending.end(JoinError("the group did not open"))
+            self._owner.ending.disconnect()
 
     def _found_running(self, contacts: Sequence[Address]) -> None:
         """The group that this member wants to open is running, without it."""
         owner = self._owner
         if not owner.opened.done():
             owner.session.stop()
-            owner.end = GroupIsOpenError(owner.name, owner.address, contacts)
-            owner.opened.set_exception(owner.end)
+            owner.ending.why = GroupIsOpenError(owner.name, owner.address, contacts)
+            owner.opened.set_exception(owner.ending.why)
 
     def told_of_group(self, unit: Found, terms: GroupTerms) -> None:
         """A member of a group of this name says, unasked, that it is running: it should be this one."""

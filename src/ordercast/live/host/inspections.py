@@ -24,7 +24,7 @@ def inspected(member: "Member", question: Inspect) -> Inspected | None:
         nonce=question.nonce,
         view=view.number,
         place=member.session.places[member.me],
-        uptime=round(1000 * member.uptime()),
+        uptime=round(1000 * member.start.uptime()),
         sent=counts.sent,
         delivered=tuple(delivered.get(name, 0) for name in member.membership.members),
         transmitted=counts.transmitted,

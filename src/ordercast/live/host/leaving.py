@@ -1,6 +1,7 @@
 """How a member leaves: it says so when all its own messages have arrived, or at once."""
 
 import asyncio
+from collections.abc import Callable
 from typing import Protocol
 
 from ordercast.live.host.batching import Outbox
@@ -23,15 +24,13 @@ class LeavingOwner(Protocol):
     def size(self) -> int:
         """How many members the current view has."""
 
-    def end_alone(self, why: str, notice: int) -> None:
-        """The group is over for this member only. For so long it still answers those that ask for the next view."""
-
 
 class Leaving:
     """How far a member has got that leaves."""
 
-    def __init__(self, owner: LeavingOwner) -> None:
-        self._owner, self._loop = owner, asyncio.get_running_loop()
+    def __init__(self, owner: LeavingOwner, end_alone: Callable[[str, int], None]) -> None:
+        """`end_alone`: the group is over for this member only."""
+        self._owner, self._end_alone, self._loop = owner, end_alone, asyncio.get_running_loop()
         self.begun = False
         """The application leaves; own messages may not have arrived everywhere."""
         self.said = False
@@ -74,6 +73,6 @@ class Leaving:
             return
         least = owner.parameters.least_members
         if self.said and owner.size <= least and least > 1:
-            owner.end_alone(f"{owner.name} ended alone: fewer than {least} members are left (quorum: static)", 0)
+            self._end_alone(f"{owner.name} ended alone: fewer than {least} members are left (quorum: static)", 0)
         else:
             self._watch()

@@ -18,7 +18,7 @@ def stats_of(member: Member, group: str) -> Stats:
         protocol=member.parameters.protocol,
         members=member.membership.members,
         view=member.membership.number,
-        uptime=member.uptime(),
+        uptime=member.start.uptime(),
         round_trip=None if measured is None else measured / SECOND,
         messages_sent=counts.sent,
         messages_delivered=member.inbox.delivered,

@@ -10,9 +10,9 @@ from ordercast.live.host.batching import Outbox
 from ordercast.live.host.group_terms import GroupTerms, read_terms
 from ordercast.live.host.host import Host
 from ordercast.live.host.inbox import Inbox
-from ordercast.live.host.leaving import Leaving
 from ordercast.live.host.member_addresses import MemberAddresses
 from ordercast.live.host.parameters import Parameters
+from ordercast.live.host.reachability import Reachability
 from ordercast.live.host.returning import WITHDRAWN, Exclusions, Returning, settle
 from ordercast.live.host.running_group import joined_session, membership_config
 from ordercast.live.host.session_host import SessionHost
@@ -30,6 +30,8 @@ from ordercast.protocols.membership.view import Incarnation
 
 if TYPE_CHECKING:
     from ordercast.live.host.durable.member_log import MemberLog
+    from ordercast.live.host.ending import MemberEnding
+    from ordercast.live.host.protocol_start import ProtocolStart
 
 
 class ReturnOwner(Protocol):
@@ -46,33 +48,18 @@ class ReturnOwner(Protocol):
     inbox: Inbox
     outbox: Outbox
     arrivals: Arrivals
-    leaving: Leaving
     addresses: MemberAddresses
     state: MemberState
     log: "MemberLog | None"
     views: ViewEntry
     terms: GroupTerms
     left: "asyncio.Future[None]"
-    end: BaseException | None
-
-    @property
-    def is_closing(self) -> bool:
-        """The application has closed the group, for all members."""
+    start: "ProtocolStart"
+    ending: "MemberEnding"
+    reachability: Reachability
 
     def use_session(self, session: Session) -> None:
         """Runs this session from now on."""
-
-    def retire(self) -> None:
-        """The protocol of the last view takes part no more, and nobody is suspected."""
-
-    def enter(self, me: Incarnation, welcome: Welcome, terms: GroupTerms, round_trip: int | None) -> None:
-        """Begins in a view of the open group."""
-
-    def leave_group(self, within: float | None, *, drain: bool = True) -> None:
-        """Leaves; the others continue."""
-
-    def end_alone(self, why: GroupClosed | str, notice: int) -> None:
-        """The group is over for this member only."""
 
 
 class ReturnToGroup:
@@ -92,11 +79,11 @@ class ReturnToGroup:
         sentence = f"the group continues without {owner.name}: {output.why}"
         if owner.left.done() or owner.host is None:
             return
-        if not (self._rejoin or owner.inbox.is_held) or owner.leaving.begun or owner.is_closing:
-            owner.end_alone(sentence, owner.session.machine.config.notice_period)
+        if not (self._rejoin or owner.inbox.is_held) or owner.ending.leaving.begun or owner.ending.is_closing:
+            owner.ending.end_alone(sentence, owner.session.machine.config.notice_period)
             return
         self._logs.membership.warning("%s returns: %s", owner.name, sentence, extra={"reason": output.why})
-        owner.retire()
+        self._retire(owner.host)
         counts: tuple[int | None, int | None] = (None, None)
         if output.end is not None:
             counts = settle(owner.host, owner.outbox, output.end, owner.views.undurable)
@@ -113,10 +100,18 @@ class ReturnToGroup:
             settings=membership_config(owner.parameters, None),
             send=owner.transport.send_outside,
             returned=self._returned,
-            refused=lambda why: owner.end_alone(f"{owner.name} could not return to the group: {why}", 0),
+            refused=lambda why: owner.ending.end_alone(f"{owner.name} could not return to the group: {why}", 0),
             has_log=owner.log is not None,
         )
         owner.arrivals.returning.begin(self.exclusions.delay(self._loop.time(), timeout, output.remaining))
+
+    def _retire(self, host: Host) -> None:
+        """The protocol of the last view takes part no more, and nobody is suspected."""
+        owner = self._owner
+        owner.session.stop()
+        owner.arrivals.detection.stop()
+        owner.reachability.retire()
+        host.retire()
 
     def withdraw(self, why: GroupClosed | str) -> None:
         """It does not return. If the group takes it in all the same, it leaves, so that the others need not miss it."""
@@ -124,16 +119,16 @@ class ReturnToGroup:
         assert returning is not None
         if self.withdrawn is None and returning.withdraw():
             self.withdrawn = why
-            owner.end = GroupClosed(f"{owner.name} leaves the group: nothing can be sent any more")
+            owner.ending.why = GroupClosed(f"{owner.name} leaves the group: nothing can be sent any more")
             self._loop.call_later(WITHDRAWN, self._ends_withdrawn)
         elif self.withdrawn is None:
-            owner.end_alone(why, 0)
+            owner.ending.end_alone(why, 0)
 
     def _ends_withdrawn(self) -> None:
         """It was not taken in."""
         if self._owner.arrivals.returning is not None:
             assert self.withdrawn is not None
-            self._owner.end_alone(self.withdrawn, 0)
+            self._owner.ending.end_alone(self.withdrawn, 0)
 
     def _returned(self, me: Incarnation, welcome: Welcome, terms: Terms) -> None:
         """It is a member again, as another incarnation and node."""
@@ -150,7 +145,7 @@ class ReturnToGroup:
             known = read_terms(terms)
             owner.addresses.begin_anew()
             owner.log.durability.begin_anew()
-        owner.enter(me, welcome, known, owner.session.round_trips.typical())
+        owner.start.enter(me, welcome, known, owner.session.round_trips.typical())
         if self.withdrawn is not None:
             owner.state.interrupt()
-            owner.leave_group(None, drain=False)
+            owner.ending.leave(None, drain=False)

@@ -19,6 +19,7 @@ from ordercast.model.config import SECOND
 
 if TYPE_CHECKING:
     from ordercast.live.host.durable.member_log import MemberLog
+    from ordercast.live.host.ending import MemberEnding
 
 _RELAY_TICKS = 4 * HEARTBEATS_PER_TIMEOUT  # two failure timeouts: a relay may be restarted
 
@@ -37,13 +38,11 @@ class UpkeepOwner(Protocol):
     host: Host | None
     log: "MemberLog | None"
     left: "asyncio.Future[None]"
+    ending: "MemberEnding"
 
     @property
     def size(self) -> int:
         """How many members the current view has."""
-
-    def give_up(self, why: str) -> None:
-        """Aborts the group, for all members."""
 
 
 class Upkeep:
@@ -70,7 +69,7 @@ class Upkeep:
             if owner.log is not None:
                 owner.log.tick()
             if transport.watch_relay() > _RELAY_TICKS:
-                owner.give_up(
+                owner.ending.abort(
                     f"the relay at {self._relay} is unreachable from {owner.name}: "
                     f"no answer for {2 * parameters.failure_timeout / SECOND:g} s"
                 )

@@ -20,7 +20,6 @@ from ordercast.live.host.session_host import SessionHost
 from ordercast.live.logs import GroupLogs
 from ordercast.live.session import events
 from ordercast.live.transport.transport import Transport
-from ordercast.model.config import Timing
 from ordercast.model.nodes import mask_of
 from ordercast.model.runs import Channel
 from ordercast.protocols.membership.events import InstallView
@@ -61,6 +60,8 @@ class ViewEntry:
         """The current one; there is none before the group is open."""
         self.first_position = 0
         """Of the current view."""
+        self.timing = owner.parameters.config.timing
+        """Of the protocol, as set for the round trips that were measured."""
         self.partials = PartialsExchange(transport, inbox, owner.partials_lost)
         self._welcome: Welcome | None = None  # while the first view of one that joined is entered
         self.joined_view: View | None = None
@@ -72,7 +73,7 @@ class ViewEntry:
         """The next view that is installed is the first one of a member that joined, or returned."""
         self._welcome = welcome
 
-    def enter(self, view: GroupView, place: int, channel: Channel, timing: Timing) -> None:
+    def enter(self, view: GroupView, place: int, channel: Channel) -> None:
         """From now on the places of this view are used."""
         self.view, owner = view, self._owner
         owner.membership.enter(view)
@@ -80,20 +81,20 @@ class ViewEntry:
         owner.transport.enter_view(
             *(view, place, addresses, channel),
             owner.addresses.relay_in(addresses, place, channel),
-            max_hold=longest_wait(timing.guard),
-            gather=gathering_time(timing, len(addresses)),
+            max_hold=longest_wait(self.timing.guard),
+            gather=gathering_time(self.timing, len(addresses)),
         )
         owner.founding.founders.enter_view(addresses, place)
         owner.session.places = self.partials.places = {node: each for each, node in enumerate(view.nodes)}
         owner.arrivals.enter_view(view, place)
 
-    def installed(self, change: InstallView, timing: Timing) -> None:
+    def installed(self, change: InstallView) -> None:
         """The group continues with these members."""
         view, owner = change.view, self._owner
         welcome, self._welcome = self._welcome, None
         if welcome is None:
             assert owner.host is not None, "a view is installed in an open session"
-            self.enter(view, change.place, owner.host.machine.needs, timing)
+            self.enter(view, change.place, owner.host.machine.needs)
         position = owner.inbox.position
         owner.state.view_installed(change, joins=welcome is not None)
         if welcome is not None and owner.parameters.protocol not in _OWN_POSITIONS:
