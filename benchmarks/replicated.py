@@ -27,16 +27,16 @@ from multiprocessing.queues import Queue
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ordercast.replicated import Dict, Members, join
+from ordercast.replicated import Dict, Member, join
 
 NAMES = ("A", "B", "C")
 VALUE = "v" * 80
 AT_ONCE = 200
 PEERS = Path(__file__).parent / "peers"
-Mode = Callable[[Dict[str], Members, float], Awaitable[int]]
+Mode = Callable[[Dict[str], Member, float], Awaitable[int]]
 
 
-async def put(store: Dict[str], group: Members, end: float) -> int:
+async def put(store: Dict[str], group: Member, end: float) -> int:
     """Without waiting."""
     count = 0
     while time.perf_counter() < end:
@@ -62,17 +62,17 @@ async def _by_tasks(one: Callable[[], Awaitable[object]], end: float, tasks: int
     return count
 
 
-async def put_awaited(store: Dict[str], _: Members, end: float) -> int:
+async def put_awaited(store: Dict[str], _: Member, end: float) -> int:
     """64 tasks."""
     return await _by_tasks(lambda: store.put("key", VALUE), end, 64)
 
 
-async def put_one(store: Dict[str], _: Members, end: float) -> int:
+async def put_one(store: Dict[str], _: Member, end: float) -> int:
     """One task."""
     return await _by_tasks(lambda: store.put("key", VALUE), end, 1)
 
 
-async def read(store: Dict[str], _: Members, end: float) -> int:
+async def read(store: Dict[str], _: Member, end: float) -> int:
     """What the member has."""
     count = 0
     while time.perf_counter() < end:
@@ -82,7 +82,7 @@ async def read(store: Dict[str], _: Members, end: float) -> int:
     return count
 
 
-async def read_fresh(store: Dict[str], _: Members, end: float) -> int:
+async def read_fresh(store: Dict[str], _: Member, end: float) -> int:
     """64 tasks, linearizable."""
     return await _by_tasks(lambda: store.get("key", fresh=True), end, 64)
 

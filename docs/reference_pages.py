@@ -130,7 +130,7 @@ _SECTIONS: dict[str, tuple[str, dict[str, str]]] = {
     "ordercast.replicated": (
         "Replicated objects",
         {
-            "Joining": "join Members Answers CommandId History",
+            "Joining": "join Member Answers CommandId History",
             "Blocks": "Dict Change Counter Set Queue Assignment Lock Holder Leader Barrier",
             "Classes of your own": "Replicated command query Query Context Call",
         },

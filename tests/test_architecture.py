@@ -105,7 +105,7 @@ LIVE_LAYERS = {
 LIVE_MODULES = {
     **dict.fromkeys(("durability", "events", "log_settings", "logs", "stats", "why_not_open"), "values"),
     **dict.fromkeys(("session", "transport", "settings", "state_transfer", "host"), ""),
-    **dict.fromkeys(("doctor", "group", "join", "join_options", "metrics", "open_group", "prometheus"), "top"),
+    **dict.fromkeys(("doctor", "group", "join", "join_options", "metrics_server", "open_group", "prometheus"), "top"),
     **dict.fromkeys(("__init__", "group_members", "join_open_group", "local_groups", "member_parts", "restart"), "top"),
     **dict.fromkeys(("relay_process", "resolution", "sync_group", "user_key"), "top"),
 }

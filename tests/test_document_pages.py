@@ -128,7 +128,7 @@ def _require_keywords(call: ast.Call) -> None:
     if function.value.id == "ordercast":
         parameters = inspect.signature(getattr(ordercast, function.attr)).parameters
     elif function.value.id == "group":
-        kind = ordercast.Group if hasattr(ordercast.Group, function.attr) else ordercast.replicated.Members
+        kind = ordercast.Group if hasattr(ordercast.Group, function.attr) else ordercast.replicated.Member
         parameters = inspect.signature(getattr(kind, function.attr)).parameters
     else:
         return

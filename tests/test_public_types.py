@@ -11,7 +11,7 @@ import pytest
 
 from tests.test_public import OPAQUE
 
-HANDED_OUT = {"Group", "Joining", "Members", "Receipt", "SyncGroup"}
+HANDED_OUT = {"Group", "Joining", "Member", "Receipt", "SyncGroup"}
 """Users do not make these: their constructors take what is not public."""
 PUBLIC = ("ordercast", "ordercast.simulation", "ordercast.log", "ordercast.replicated", "ordercast.pipeline")
 

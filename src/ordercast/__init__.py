@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ordercast.live.group import Group
     from ordercast.live.join import Joining, join
     from ordercast.live.log_settings import LogSettings
-    from ordercast.live.metrics import serve_metrics
+    from ordercast.live.metrics_server import serve_metrics
     from ordercast.live.settings import Order, Settings
     from ordercast.live.state_transfer.application import State
     from ordercast.live.stats import Stats
@@ -94,7 +94,7 @@ if not TYPE_CHECKING:  # type checkers see the imports above, and so report a mi
         "Unblocked": "live.events",
         "View": "live.events",
         "join": "live.join",
-        "serve_metrics": "live.metrics",
+        "serve_metrics": "live.metrics_server",
     }
 
     def __getattr__(name):

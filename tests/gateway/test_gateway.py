@@ -16,7 +16,7 @@ from ordercast.gateway import Batch, Batches, Committed, Gateway, batches_in, re
 from ordercast.gateway.http import CONTENT, GatewayServer
 from ordercast.log import Log
 from ordercast.model.errors import LocalProtocolError, LogError
-from tests.gateway.test_batches import payload
+from tests.gateway.test_deduplication import payload
 from tests.live.durable.logged import kill, open_logged
 from tests.live.groups import join, new_name, run
 

@@ -12,7 +12,7 @@ from ordercast.model.nodes import everybody
 from ordercast.model.units import Packet, Unit
 from ordercast.protocols.prito.units import RunMarker
 from ordercast.protocols.sequencer.units import (
-    Accept,
+    Accepted,
     Acknowledgment,
     Broadcast,
     Fetch,
@@ -124,7 +124,7 @@ class Drawn:
             st.builds(Flushed, FEW, node, ballot, NUMBER, accepted),
             st.builds(Refused, FEW, node, ballot, ballot),
             st.builds(Propose, FEW, node, ballot, value, self.any_of_them),
-            st.builds(Accept, FEW, node, ballot),
+            st.builds(Accepted, FEW, node, ballot),
             st.builds(lambda source, value: Install(value.number, source, value), node, value),
             st.builds(Fetch, FEW, node, ballot, _ranges()),
             st.builds(Supply, packet, FEW, node, NUMBER),

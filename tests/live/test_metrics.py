@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from ordercast.live.metrics import as_text, serve_metrics
+from ordercast.live.metrics_server import as_text, serve_metrics
 from ordercast.live.stats import Stats
 from ordercast.live.transport.addresses import members_of
 from ordercast.live.transport.fragmentation import HEADING, MAX_PARTIAL_PER_STRANGER

@@ -9,7 +9,7 @@ import pytest
 
 from ordercast.live.events import View
 from ordercast.live.host.parameters import parameters_for
-from ordercast.live.metrics import serve_metrics
+from ordercast.live.metrics_server import serve_metrics
 from ordercast.live.session.parameter_comparison import difference, encode_parameters
 from ordercast.live.settings import Settings
 from ordercast.live.transport.addresses import Address, address_of, multicast_of

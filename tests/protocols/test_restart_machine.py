@@ -7,7 +7,7 @@ import pytest
 from ordercast.model.config import GroupConfig
 from ordercast.model.machine import Deliver, Enter, Output, Receive, Send, SetTimer, Suspect, TimerFired
 from ordercast.model.units import Packet
-from ordercast.protocols.membership.units import Accept, Propose, Report
+from ordercast.protocols.membership.units import Accepted, Propose, Report
 from ordercast.protocols.membership.view import GroupView
 from ordercast.protocols.membership.wrapped_units import ViewUnit
 from ordercast.protocols.restart.assessment import Here
@@ -137,7 +137,7 @@ def promises(outputs: list[Output]) -> list[Output]:
         for output in outputs
         if isinstance(output, Send)
         and isinstance(output.unit, ViewUnit)
-        and isinstance(output.unit.unit, Report | Accept | Propose)
+        and isinstance(output.unit.unit, Report | Accepted | Propose)
     ]
 
 

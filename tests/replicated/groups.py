@@ -6,7 +6,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, Generic, TypeVar
 
 import ordercast.replicated
-from ordercast.replicated import Members, Replicated
+from ordercast.replicated import Member, Replicated
 from tests.live.groups import crash, member_of, new_name
 from tests.live.state_transfer import until
 
@@ -21,7 +21,7 @@ class Cluster(Generic[S]):
         self.name, self.make = new_name(), make
         self.options = {"check_interval": 0, "timeout": 10, **options}
         self.objects: dict[str, S] = {}
-        self.members: dict[str, Members] = {}
+        self.members: dict[str, Member] = {}
         self._stacks: dict[str, AsyncExitStack] = {}
 
     def __getitem__(self, name: str) -> S:

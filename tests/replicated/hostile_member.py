@@ -19,7 +19,7 @@ from typing import Any
 
 import ordercast.replicated
 from ordercast import GroupError, Settings
-from ordercast.replicated import Call, Counter, Dict, Lock, Members, Queue
+from ordercast.replicated import Call, Counter, Dict, Lock, Member, Queue
 from ordercast.replicated.history import as_json
 from tests.live.groups import member_of
 from tests.replicated.histories import OverError, taken
@@ -40,7 +40,7 @@ class Written:
     def __init__(self, name: str, folder: Path) -> None:
         self.process = f"{name}{monotonic_ns()}"
         self._file = (folder / f"{self.process}.jsonl").open("w")
-        self.members: Members
+        self.members: Member
         self.logged = False
 
     def line(self, **fields: Any) -> None:

@@ -10,7 +10,7 @@ import pytest
 import ordercast.replicated
 from ordercast import ConfigError, LocalProtocolError, LogSettings, Settings
 from ordercast.log import Options, Retention
-from ordercast.replicated import Call, Counter, Dict, Lock, Members, Replicated, command
+from ordercast.replicated import Call, Counter, Dict, Lock, Member, Replicated, command
 from tests.live.durable.logged import LOGGED_ORDERS, kill
 from tests.live.groups import new_name, run
 from tests.replicated.groups import cluster, until
@@ -43,7 +43,7 @@ class Process:
             check_interval=0,
             timeout=15,
         )
-        self.members: Members = await self._stack.enter_async_context(joining)
+        self.members: Member = await self._stack.enter_async_context(joining)
         return self
 
     def answer(self, payload: bytes, _: str) -> bytes:

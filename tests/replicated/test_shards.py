@@ -8,7 +8,7 @@ import pytest
 
 import ordercast.replicated
 from ordercast import LocalProtocolError
-from ordercast.replicated import Members, Replicated, command, query
+from ordercast.replicated import Member, Replicated, command, query
 from tests.live.groups import member_of, new_name, run
 from tests.replicated.groups import until
 
@@ -40,7 +40,7 @@ class Bank:
     def __init__(self) -> None:
         self.name = new_name()
         self.shards: dict[str, dict[str, Accounts]] = {}
-        self.members: dict[str, Members] = {}
+        self.members: dict[str, Member] = {}
         self.stacks: dict[str, AsyncExitStack] = {}
 
     async def join(self, name: str, **options: Any) -> None:

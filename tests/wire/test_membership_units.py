@@ -27,7 +27,7 @@ IN_VIEW: list[Any] = [
     units.Flush(0, 0, BALLOT, 0b001, "why"),
     units.Report(0, 1, BALLOT, (BALLOT, NEXT), leaving=False, has_state=True, report=REPORT),
     units.Propose(0, 0, BALLOT, NEXT, 0b001),
-    units.Accept(0, 1, BALLOT),
+    units.Accepted(0, 1, BALLOT),
     units.Overruled(0, 1, BALLOT, (2, 1)),
     units.Install(0, 0, NEXT),
     units.Entered(0, 1, has_state=True),

@@ -4,7 +4,7 @@ A stream of Spark hands its micro-batches to a gateway, which is a member; `Batc
 has had, by a rule that depends on nothing but the order. The public names are those of `__all__`.
 """
 
-from ordercast.gateway.batches import Batch, Batches
+from ordercast.gateway.deduplication import Batch, Batches
 from ordercast.gateway.gateway import Committed, Gateway
 from ordercast.gateway.replay import batches_in, recover
 

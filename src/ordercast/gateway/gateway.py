@@ -4,7 +4,7 @@ import asyncio
 
 import msgspec
 
-from ordercast.gateway.batches import Batch, Batches, encode_batch
+from ordercast.gateway.deduplication import Batch, Batches, encode_batch
 from ordercast.live.events import Message
 from ordercast.live.group import Group
 from ordercast.model.errors import ConfigError, LocalProtocolError

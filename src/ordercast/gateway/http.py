@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from ordercast.gateway.batches import Batch
+from ordercast.gateway.deduplication import Batch
 from ordercast.gateway.gateway import Gateway
 from ordercast.live.group import Group
 from ordercast.model.errors import ConfigError, GroupError, LocalProtocolError

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from ordercast.gateway.batches import MAGIC, Batch, Batches
+from ordercast.gateway.deduplication import MAGIC, Batch, Batches
 from ordercast.log import read
 from ordercast.log.segments import segment_names
 from ordercast.model.errors import LogError

@@ -163,7 +163,7 @@ class Group:
         if priority is not _LOWEST:
             priority = self._priority(priority)
         receipt = self._outbox.add(payload, TO_ALL if to is None else self._destinations(to), priority)
-        if not self._scheduler.flushing:
+        if not self._scheduler.scheduled:
             self._scheduler.message_added()
         return receipt
 

@@ -11,7 +11,7 @@ from ordercast.replicated.dictionary import Change, Dict
 from ordercast.replicated.history import History
 from ordercast.replicated.joining import join
 from ordercast.replicated.locks import Holder, Leader, Lock
-from ordercast.replicated.members import Members
+from ordercast.replicated.member import Member
 from ordercast.replicated.objects import Call, CommandId, Context, Query, Replicated, command, query
 from ordercast.replicated.queues import Assignment, Queue
 
@@ -29,7 +29,7 @@ __all__ = [
     "Holder",
     "Leader",
     "Lock",
-    "Members",
+    "Member",
     "Query",
     "Queue",
     "Replicated",

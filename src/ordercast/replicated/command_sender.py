@@ -76,7 +76,7 @@ class CommandSender:
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """See `Members.together`."""
+        """See `Member.together`."""
         if self._together is not None:
             raise LocalProtocolError("together() is used within together(): one block is one message")
         parts: list[tuple[Outgoing, Sent]] = []

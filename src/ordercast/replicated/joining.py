@@ -7,7 +7,7 @@ from typing import Any
 from ordercast.live.join import join as join_group
 from ordercast.live.settings import Settings
 from ordercast.model.errors import ConfigError
-from ordercast.replicated.members import Members
+from ordercast.replicated.member import Member
 from ordercast.replicated.object_host import ObjectHost
 from ordercast.replicated.objects import Replicated
 
@@ -24,7 +24,7 @@ async def join(
     answer: Callable[[bytes, str], bytes | Awaitable[bytes]] | None = None,
     check_interval: float = CHECK_INTERVAL,
     **options: Any,
-) -> AsyncIterator[Members]:
+) -> AsyncIterator[Member]:
     """Makes objects live in a group, together with the same objects of its other members.
 
         store = Dict()
@@ -38,9 +38,9 @@ async def join(
     - `objects`: one object, or several by name.
     - `on`: the names of the members that hold an object (order "total"); all hold the others. Every member can send
       commands to every object; only those that hold it can read it.
-    - `answer`: answers requests of `Members.call`: a function of the payload and the member that asks, or a coroutine
+    - `answer`: answers requests of `Member.call`: a function of the payload and the member that asks, or a coroutine
       function. It is called at the place of the request in the order.
-    - `check_interval`: seconds between comparisons of the states of all members; 0: only by `Members.check`.
+    - `check_interval`: seconds between comparisons of the states of all members; 0: only by `Member.check`.
     - `options`: those of `ordercast.join`. Default of `settings`: the order "sequenced" with as much resilience as
       makes commands survive whatever the group survives (half of the members). With less, a command that was completed
       may be lost. The order "partial" is refused.
@@ -62,7 +62,7 @@ async def join(
     try:
         async with join_group(group, state=host, **_with_settings(options)) as joined:
             await host.begin(joined)
-            yield Members(host)
+            yield Member(host)
     finally:
         await host.ended()
     host.raise_error()

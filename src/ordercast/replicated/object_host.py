@@ -97,7 +97,7 @@ class ObjectHost:
         self._sender.require_open()
 
     async def applied(self, command: CommandId) -> bool | None:
-        """See `Members.applied`."""
+        """See `Member.applied`."""
         hosted = self._replica.hosted.get(command.object_name)
         if hosted is None or not hosted.held:
             raise LocalProtocolError(f"{self.me} holds no object {command.object_name!r}")
@@ -110,7 +110,7 @@ class ObjectHost:
         return None if self._replica.sessions.current(command.member) == command.session else False
 
     async def durable(self) -> None:
-        """See `Members.durable`."""
+        """See `Member.durable`."""
         while True:
             self.require_open()
             receipt = self.group.send_nowait(encode(Mark(0)))  # a place behind all that was applied here

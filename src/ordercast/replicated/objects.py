@@ -24,7 +24,7 @@ _T = TypeVar("_T")
 
 
 class CommandId(NamedTuple):
-    """Which command: kept by a caller, it finds out later whether the command was applied; see `Members.applied`."""
+    """Which command: kept by a caller, it finds out later whether the command was applied; see `Member.applied`."""
 
     object_name: str
     member: str

@@ -22,7 +22,7 @@ class StateChecks:
         self._last = 0
 
     async def check(self) -> None:
-        """See `Members.check`."""
+        """See `Member.check`."""
         while True:
             self._sender.require_open()
             self._last += 1

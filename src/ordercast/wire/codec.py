@@ -45,7 +45,7 @@ KINDS: dict[str, tuple[type[Unit], ...]] = {
         sequencer_units.Flushed,
         sequencer_units.Refused,
         sequencer_units.Propose,
-        sequencer_units.Accept,
+        sequencer_units.Accepted,
         sequencer_units.Install,
         sequencer_units.ViewRequest,
         sequencer_units.Fetch,

@@ -15,7 +15,7 @@ from ordercast.protocols.membership.view import GroupView
 from ordercast.protocols.membership.view import NextView as NextMembership
 from ordercast.protocols.prito.units import RunMarker
 from ordercast.protocols.sequencer.units import (
-    Accept,
+    Accepted,
     Acknowledgment,
     Ballot,
     Broadcast,
@@ -244,7 +244,7 @@ CHECKS: dict[type[Unit], Callable[[Any, int], bool]] = {
     Flushed: _flushed,
     Refused: lambda unit, nodes: _numbers(unit.view) and _ballot(unit.ballot, nodes) and _ballot(unit.promised, nodes),
     Propose: _propose,
-    Accept: lambda unit, nodes: _numbers(unit.view) and _ballot(unit.ballot, nodes),
+    Accepted: lambda unit, nodes: _numbers(unit.view) and _ballot(unit.ballot, nodes),
     Install: lambda unit, nodes: _numbers(unit.view) and _next_view(unit.value, nodes),
     ViewRequest: lambda unit, _: _numbers(unit.view),
     Fetch: lambda unit, nodes: _numbers(unit.view) and _ballot(unit.ballot, nodes) and _ranges(unit.missing),

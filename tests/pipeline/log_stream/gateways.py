@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from ordercast.gateway import Batch, Batches
-from ordercast.gateway.batches import encode_batch
+from ordercast.gateway.deduplication import encode_batch
 
 
 class Order:

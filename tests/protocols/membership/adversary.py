@@ -9,10 +9,10 @@ from ordercast.model.config import MILLISECOND, SECOND
 from ordercast.model.machine import Suspect
 from ordercast.protocols.membership.events import ChangeView, LeaveGroup, SendControl
 from ordercast.protocols.membership.joiner import Refused
-from ordercast.protocols.membership.units import Accept, Flush, Install, Propose, Report
+from ordercast.protocols.membership.units import Accepted, Flush, Install, Propose, Report
 from tests.protocols.membership.group import Group, Process, make_peace
 
-STEPS: tuple[type[Any], ...] = (Flush, Report, Propose, Accept, Install)
+STEPS: tuple[type[Any], ...] = (Flush, Report, Propose, Accepted, Install)
 
 
 class Attacked(Group):

@@ -23,7 +23,7 @@ from ordercast.protocols.membership.events import (
 )
 from ordercast.protocols.membership.machine import MembershipMachine
 from ordercast.protocols.membership.order import Order
-from ordercast.protocols.membership.units import Accept, Apply, Flush, Install, Propose, Report, Welcome
+from ordercast.protocols.membership.units import Accepted, Apply, Flush, Install, Propose, Report, Welcome
 from ordercast.protocols.membership.view import (
     GroupView,
     Incarnation,
@@ -208,7 +208,7 @@ class Hand:
     def accept(self, coordinator: int, *others: int) -> None:
         for other in others:
             self.passes(Propose, coordinator, other)
-            self.passes(Accept, other, coordinator)
+            self.passes(Accepted, other, coordinator)
 
     def install(self, by: int, *others: int) -> None:
         for other in others:

@@ -31,7 +31,7 @@ from ordercast.protocols.membership.events import (
 from ordercast.protocols.membership.machine import MembershipMachine
 from ordercast.protocols.membership.order import Order
 from ordercast.protocols.membership.units import (
-    Accept,
+    Accepted,
     Apply,
     Fetch,
     Flush,
@@ -48,7 +48,7 @@ from tests.protocols.membership.orders import ChannelData
 SETTINGS = MembershipConfig(
     repeat=MILLISECOND, failure_timeout=100 * MILLISECOND, patience=1, suspected_patience=1, gather=MILLISECOND
 )
-ON_THE_NETWORK = (Flush, Report, Propose, Accept, Fetch, Supply, Leave)
+ON_THE_NETWORK = (Flush, Report, Propose, Accepted, Fetch, Supply, Leave)
 
 
 class Message(NamedTuple):

@@ -12,7 +12,7 @@ from ordercast.protocols.membership.events import ReceiveControl, ReceiveOutside
 from ordercast.protocols.membership.joiner import Joiner
 from ordercast.protocols.membership.machine import MembershipMachine
 from ordercast.protocols.membership.units import (
-    Accept,
+    Accepted,
     Answer,
     Apply,
     Entered,
@@ -34,7 +34,7 @@ from ordercast.protocols.membership.view import NextView, Reason
 from tests.protocols.membership.group import Group, Process
 
 Control: Any = (
-    Flush | Report | Propose | Accept | Overruled | Install | Entered | Fetch | Supply | Leave | Suspicion | Probe
+    Flush | Report | Propose | Accepted | Overruled | Install | Entered | Fetch | Supply | Leave | Suspicion | Probe
 )
 Outside: Any = Find | Found | Apply | Answer | Welcome
 TIMERS = ("round", "fetch", "blocked", "install", "applicants", "gather", "leave", "answer")

@@ -6,7 +6,7 @@ from ordercast.model.machine import Discard, Drained, GiveUp, Receive, SetTimer,
 from ordercast.protocols.membership.epoch import Cut, EpochReport
 from ordercast.protocols.membership.events import ReceiveControl, ReceiveOutside, SendControl
 from ordercast.protocols.membership.machine import MembershipMachine
-from ordercast.protocols.membership.units import Accept, Find, Flush, Found, Overruled, Propose, Report
+from ordercast.protocols.membership.units import Accepted, Find, Flush, Found, Overruled, Propose, Report
 from ordercast.protocols.membership.view import NextView, founding_view
 from tests.protocols.membership.group import Group, disturb
 from tests.protocols.membership.hand import Hand, person, sent
@@ -83,8 +83,8 @@ def test_who_is_excluded_without_knowing_the_view_still_votes() -> None:
     hand.passes(Report, 2, 0)
     hand.choose(0)
     hand.passes(Propose, 0, 2)
-    assert [(to, vote.ballot) for to, vote in sent(hand.last, Accept)] == [(0, (6, 0))]
-    hand.passes(Accept, 2, 0)
+    assert [(to, vote.ballot) for to, vote in sent(hand.last, Accepted)] == [(0, (6, 0))]
+    hand.passes(Accepted, 2, 0)
     assert hand.members[0].current.view.number == 1
 
 

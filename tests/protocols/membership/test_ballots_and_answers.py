@@ -19,7 +19,7 @@ from ordercast.protocols.membership.events import (
 from ordercast.protocols.membership.joiner import Waits
 from ordercast.protocols.membership.order import order_of
 from ordercast.protocols.membership.units import (
-    Accept,
+    Accepted,
     Answer,
     Entered,
     Fetch,
@@ -71,7 +71,7 @@ def fetching() -> Hand:
     return hand
 
 
-def test_a_coordinator_that_fetches_has_chosen_and_counts_no_more_reports() -> None:
+def test_a_coordinator_that_fetches_has_a_proposal_and_counts_no_more_reports() -> None:
     hand = fetching()
     hand.passes(Flush, 2, 0)
     outputs = hand.passes(Report, 0, 2)
@@ -138,7 +138,7 @@ def entered() -> Hand:
 @pytest.mark.parametrize(
     ("unit", "why"),
     [
-        (Accept(0, 2, (1, 0)), "old"),
+        (Accepted(0, 2, (1, 0)), "old"),
         (Entered(0, 2, True, None), "old"),
         (Leave(0, 3), "its source is no member"),
     ],

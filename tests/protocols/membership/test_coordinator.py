@@ -4,7 +4,7 @@ import msgspec
 
 from ordercast.model.machine import Discard, SetTimer, Stopped, Suspect, TimerFired
 from ordercast.protocols.membership.events import ReceiveControl
-from ordercast.protocols.membership.units import CONTROL_UNITS, Accept, Flush, Overruled, Propose, Report, Suspicion
+from ordercast.protocols.membership.units import CONTROL_UNITS, Accepted, Flush, Overruled, Propose, Report, Suspicion
 from tests.protocols.membership.hand import Hand, sent
 
 
@@ -209,7 +209,7 @@ def test_a_coordinator_repeats_to_those_that_have_not_answered() -> None:
 def test_a_vote_for_another_ballot_does_not_count() -> None:
     hand = Hand(5)
     hand.flush(0, 1, 2, 3, 4)
-    for vote in (Accept(0, 1, (9, 0)), Accept(0, 2, (9, 0)), Accept(0, 1, (1, 2))):
+    for vote in (Accepted(0, 1, (9, 0)), Accepted(0, 2, (9, 0)), Accepted(0, 1, (1, 2))):
         assert hand.give(0, ReceiveControl(vote)) == [Discard(vote, "old")]
     assert hand.view_of(0) == "0,1,2,3,4"
     assert hand.members[0].current.view.number == 0
@@ -220,7 +220,7 @@ def test_a_vote_for_another_ballot_does_not_count() -> None:
 def test_a_vote_for_what_is_not_proposed_yet_does_not_count() -> None:
     hand = Hand(3)
     hand.flush(0)
-    vote = Accept(0, 1, (1, 0))
+    vote = Accepted(0, 1, (1, 0))
     assert hand.give(0, ReceiveControl(vote)) == [Discard(vote, "old")]
     assert hand.members[0].coordinator.accepts == 0
 
@@ -235,7 +235,7 @@ def test_alone_a_member_changes_its_view_at_once() -> None:
 
 
 def test_a_crash_in_a_group_of_64_costs_six_datagrams_for_each_member() -> None:
-    """Flush, Report, Propose, Accept, Install and Entered; one round more for the one that does not answer."""
+    """Flush, Report, Propose, Accepted, Install and Entered; one round more for the one that does not answer."""
     hand = Hand(64, patience=8, suspected_patience=2)
     hand.give(0, Suspect(1 << 63))
     others = range(1, 63)

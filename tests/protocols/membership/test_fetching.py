@@ -9,7 +9,7 @@ from ordercast.model.units import Packet
 from ordercast.protocols.membership.epoch import Cut
 from ordercast.protocols.membership.events import InstallView, ReceiveControl, SendControl
 from ordercast.protocols.membership.order import order_of
-from ordercast.protocols.membership.units import Accept, ControlUnit, Fetch, Install, Propose, Supply
+from ordercast.protocols.membership.units import Accepted, ControlUnit, Fetch, Install, Propose, Supply
 from ordercast.protocols.membership.view import NextView, Reason
 from ordercast.protocols.sequencer.units import Broadcast
 from tests.protocols.membership.hand import Hand, sent
@@ -68,7 +68,7 @@ def test_a_proposal_is_accepted_when_nothing_below_its_cut_is_lacking() -> None:
     hand = lacking(Propose(0, 1, (1, 1), GOES_ON, 0))
     supplied(hand, 0)
     assert [type(output.unit) for output in supplied(hand, 2)] == [Fetch]
-    assert [type(output.unit) for output in supplied(hand, 1)] == [Accept]
+    assert [type(output.unit) for output in supplied(hand, 1)] == [Accepted]
 
 
 def test_a_member_that_does_not_go_on_accepts_when_it_has_what_the_others_have() -> None:
@@ -77,7 +77,7 @@ def test_a_member_that_does_not_go_on_accepts_when_it_has_what_the_others_have()
     hand = lacking(Propose(0, 1, (1, 1), value, 0))
     for number in (0, 1):
         assert supplied(hand, number) == []
-    assert [type(output.unit) for output in supplied(hand, 2)] == [Accept]
+    assert [type(output.unit) for output in supplied(hand, 2)] == [Accepted]
 
 
 def test_one_that_has_more_than_the_cut_lacks_nothing() -> None:
@@ -87,7 +87,7 @@ def test_one_that_has_more_than_the_cut_lacks_nothing() -> None:
     hand.flush(1, 2)
     value = NextView(1, 0b011, (), 0b011, ((2, Reason.SILENT),), Cut((0, 0, 0)), 0, (), 3, "")
     outputs = hand.give(2, ReceiveControl(Propose(0, 1, (1, 1), value, 0)))
-    assert [type(output.unit) for output in outputs if isinstance(output, SendControl)] == [Accept]
+    assert [type(output.unit) for output in outputs if isinstance(output, SendControl)] == [Accepted]
 
 
 @pytest.mark.parametrize("teller", [0, 1])

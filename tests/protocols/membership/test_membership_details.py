@@ -29,7 +29,7 @@ from ordercast.protocols.membership.joiner import Joiner, Waits
 from ordercast.protocols.membership.order import order_of
 from ordercast.protocols.membership.units import (
     MAX_COPIES,
-    Accept,
+    Accepted,
     Answer,
     Apply,
     Entered,
@@ -86,9 +86,9 @@ def test_bounds_of_the_settings() -> None:
 
 
 def test_bounds_of_ballots() -> None:
-    assert problem_of(Accept(0, 1, ((1 << 32) - 1, 3)), VIEW) is None
+    assert problem_of(Accepted(0, 1, ((1 << 32) - 1, 3)), VIEW) is None
     for ballot in ((0, 0), (1 << 32, 0), (1, 4), (1, -1)):
-        assert problem_of(Accept(0, 1, ballot), VIEW) is not None
+        assert problem_of(Accepted(0, 1, ballot), VIEW) is not None
 
 
 def test_what_is_answered_at_once_is_bounded() -> None:
@@ -287,7 +287,7 @@ def test_what_waited_for_one_that_is_gone_is_withdrawn_with_its_number() -> None
     for _ in range(2):
         hand.choose(0)
     hand.passes(Propose, 0, 1)
-    outputs = hand.passes(Accept, 1, 0)
+    outputs = hand.passes(Accepted, 1, 0)
     assert [(output.submit.payload, output.first) for output in outputs if isinstance(output, Withdrawn)] == [(b"x", 2)]
     assert hand.members[0].submissions.skips == 3
 
@@ -324,7 +324,7 @@ def test_an_installer_suspects_who_does_not_enter_for_a_failure_timeout() -> Non
     hand = Hand(3)
     hand.flush(0, 1, 2)
     hand.passes(Propose, 0, 1)
-    assert "view.install" in timers(hand.passes(Accept, 1, 0))
+    assert "view.install" in timers(hand.passes(Accepted, 1, 0))
     rounds = SETTINGS.failure_timeout // SETTINGS.repeat
     for _ in range(rounds - 1):
         assert timers(hand.give(0, TimerFired("view.install"))) == ["view.install"]

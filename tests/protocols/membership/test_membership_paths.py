@@ -59,7 +59,7 @@ ORDERS = ["spo", "to", "st", "prito", "sequencer"]
 @pytest.mark.parametrize("name", ORDERS)
 @pytest.mark.parametrize("contact", ["n0.0", "n3.3"])
 def test_one_that_joins_alone_waits_for_no_timer(name: str, contact: str) -> None:
-    """Find, Found, Find (all), Found, Apply, Flush, Report, Propose, Accept, Install and Welcome."""
+    """Find, Found, Find (all), Found, Apply, Flush, Report, Propose, Accepted, Install and Welcome."""
     group = Even(name)
     group.run(HOP)
     joined = group.joins("joiner", contact)
@@ -82,7 +82,7 @@ def test_those_that_come_together_enter_one_view() -> None:
 
 @pytest.mark.parametrize("name", ORDERS)
 def test_one_that_leaves_waits_for_no_timer(name: str) -> None:
-    """Leave, Flush, Report, Propose, Accept, Install."""
+    """Leave, Flush, Report, Propose, Accepted, Install."""
     group = Even(name)
     group.run(HOP)
     group.give(group.processes["n4.4"], LeaveGroup())
@@ -92,7 +92,7 @@ def test_one_that_leaves_waits_for_no_timer(name: str) -> None:
 
 @pytest.mark.parametrize("name", ORDERS)
 def test_one_that_is_suspected_is_asked_once_more(name: str) -> None:
-    """Suspicion, Flush, Report; the time in which it may answer after all; Propose, Accept, Install."""
+    """Suspicion, Flush, Report; the time in which it may answer after all; Propose, Accepted, Install."""
     group = Even(name)
     group.run(HOP)
     group.crash(group.processes["n4.4"])

@@ -12,7 +12,7 @@ from ordercast.protocols.membership.events import InstallView, StateLoaded
 from ordercast.protocols.membership.machine import MembershipMachine
 from ordercast.protocols.membership.order import order_of
 from ordercast.protocols.membership.units import (
-    Accept,
+    Accepted,
     Answer,
     Fetch,
     Flush,
@@ -57,7 +57,7 @@ def test_v3_place_0_of_the_view_breaks_the_tie() -> None:
         hand.flush(number, number + 1)
         hand.choose(number)
         hand.passes_if_sent(Propose, number, number + 1)
-        hand.passes_if_sent(Accept, number + 1, number)
+        hand.passes_if_sent(Accepted, number + 1, number)
     hand.check_one_view()
     assert hand.view_of(0) == "0,1"
     assert hand.view_of(2) == "0,1,2,3"
@@ -89,9 +89,9 @@ def test_v4_of_several_accepted_values_that_of_the_highest_ballot_counts() -> No
     hand.flush(4, 0, 3)
     hand.choose(4)
     hand.passes(Propose, 4, 0)
-    hand.passes_if_sent(Accept, 0, 4)
+    hand.passes_if_sent(Accepted, 0, 4)
     hand.passes(Propose, 4, 3)
-    hand.passes_if_sent(Accept, 3, 4)
+    hand.passes_if_sent(Accepted, 3, 4)
     assert hand.told[4][-1] == "Excluded"
     hand.install(4, 0)
     hand.check_one_view()
@@ -120,7 +120,7 @@ def test_v6_a_coordinator_has_accepted_before_it_proposes() -> None:
     hand.accept(2, 1)
     assert hand.view_of(2) == "1,2"
     hand.passes_if_sent(Propose, 1, 0)
-    hand.passes_if_sent(Accept, 0, 1)
+    hand.passes_if_sent(Accepted, 0, 1)
     hand.check_one_view()
     assert hand.view_of(1) == "0,1,2"
     hand.install(2, 1)
@@ -212,7 +212,7 @@ def test_v14_of_the_new_view_nobody_is_asked() -> None:
     hand.choose(0)
     hand.accept(0, 1)
     hand.passes_if_sent(Propose, 0, 3)
-    hand.passes_if_sent(Accept, 3, 0)
+    hand.passes_if_sent(Accepted, 3, 0)
     assert hand.view_of(0) == "0,1,2,4,6"
 
 
@@ -270,7 +270,7 @@ def test_v16b_those_with_state_are_a_quorum_of_every_view() -> None:
         hand.reports(3, 4)
         hand.choose(3)
         hand.passes_if_sent(Propose, 3, 4)
-        hand.passes_if_sent(Accept, 4, 3)
+        hand.passes_if_sent(Accepted, 4, 3)
     assert hand.view_of(3) == "0,3"
 
 
@@ -379,7 +379,7 @@ def test_a_member_that_is_told_late_fetches_from_one_that_has_gone_on() -> None:
     hand.passes(Propose, 0, 1)
     hand.passes(Fetch, 1, 0)
     hand.passes(Supply, 0, 1)
-    hand.passes(Accept, 1, 0)
+    hand.passes(Accepted, 1, 0)
     hand.install(0, 1)
     hand.passes(Install, 0, 2)
     assert hand.view_of(2) == "0,1,2"

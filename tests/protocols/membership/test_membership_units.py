@@ -10,7 +10,7 @@ from ordercast.protocols.membership.epoch import EpochReport
 from ordercast.protocols.membership.events import ReceiveControl
 from ordercast.protocols.membership.units import (
     CONTROL_UNITS,
-    Accept,
+    Accepted,
     Entered,
     Fetch,
     Flush,
@@ -44,7 +44,7 @@ REPORT = Report(0, 1, (1, 0), None, False, True, EpochReport((0, 0, 0, 0)))
         Flush(0, 1, (1, 1), 1 << 9, ""),
         Flush(0, 1, (1, 1), 0, "x" * 1000),
         Propose(0, 1, (1, 1), msgspec.structs.replace(VALUE, number=3), 0),
-        Accept(0, 1, (1, 9)),
+        Accepted(0, 1, (1, 9)),
         Overruled(0, 1, (2, 0), (1, 1)),
         Install(0, 1, msgspec.structs.replace(VALUE, number=3)),
         Fetch(0, 1, ()),
@@ -85,7 +85,7 @@ def test_possible_units_are_not_discarded() -> None:
 
 
 ControlUnits: Any = (
-    Flush | Report | Propose | Accept | Overruled | Install | Entered | Fetch | Supply | Leave | Suspicion | Probe
+    Flush | Report | Propose | Accepted | Overruled | Install | Entered | Fetch | Supply | Leave | Suspicion | Probe
 )
 
 

@@ -8,7 +8,7 @@ from ordercast.model.errors import LocalProtocolError
 from ordercast.model.machine import Level, Numbered, Reached, Submit, TimerFired
 from ordercast.protocols.membership.events import Withdrawn
 from ordercast.protocols.membership.order import order_of
-from ordercast.protocols.membership.units import Accept, Leave, Propose
+from ordercast.protocols.membership.units import Accepted, Leave, Propose
 from ordercast.protocols.spo.units import Data, Ready
 from tests.protocols.membership.hand import Hand
 from tests.protocols.membership.orders import STREAMS
@@ -37,7 +37,7 @@ def test_the_numbers_of_what_was_withdrawn_are_left_out_later() -> None:
         hand.flush(0, *others)
         hand.choose(0)
         hand.passes_if_sent(Propose, 0, 1)
-        hand.passes_if_sent(Accept, 1, 0)
+        hand.passes_if_sent(Accepted, 1, 0)
         hand.install(0, 1)
         assert not hand.members[0].is_direct
     hand.submit(0, "y")

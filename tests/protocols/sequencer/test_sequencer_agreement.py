@@ -2,7 +2,7 @@
 
 from ordercast.model.machine import Stopped
 from ordercast.protocols.sequencer.units import (
-    Accept,
+    Accepted,
     Ballot,
     Fetch,
     Flush,
@@ -249,7 +249,7 @@ def test_those_who_answered_go_on_with_all_that_any_of_them_has() -> None:
     assert proposal.value == NEXT
     assert group.hear(E3, Propose).to(E2) == [Fetch(0, E3, (1, E2), ((0, 1),))]
     assert [unit.number for unit in group.hear(E2).of(Supply)] == [0]
-    assert group.hear(E3).to(E2) == [Accept(0, E3, (1, E2))]
+    assert group.hear(E3).to(E2) == [Accepted(0, E3, (1, E2))]
     group.hear(E2)
     group.hear(E3)
     assert group.told(E2, E3) == ["a [1:2,3]", "a [1:2,3]"]
@@ -312,7 +312,7 @@ def test_a_view_that_may_have_been_decided_is_proposed_again() -> None:
     assert did.to(E2) == [Fetch(0, E3, (2, E3), ((0, 1),))]
     did = node.hears(Supply(packet(E1, 0, "a"), 0, E2, 0))
     assert did.of(Propose) == [Propose(0, E3, (2, E3), NEXT, 0b100)]
-    did = node.hears(Accept(0, E2, (2, E3)))
+    did = node.hears(Accepted(0, E2, (2, E3)))
     assert did.of(Install) == [Install(1, E3, NEXT)]
     assert node.did.told == ["a", "[1:2,3]"]
 
@@ -344,7 +344,7 @@ def test_late_answers_and_those_to_other_ballots_change_nothing() -> None:
     group.fire_until(E2, "view", Propose)
     node = group.nodes[E2]
     assert node.hears(Flushed(0, E1, (1, E2), 5, None)).discards == ["old"]
-    assert node.hears(Accept(0, E1, (0, E2))).discards == ["old"]
+    assert node.hears(Accepted(0, E1, (0, E2))).discards == ["old"]
     other = Node(E3)
     takes_over(other)
     assert other.hears(Flushed(0, E1, (1, E3), 0, None)).discards == ["old"]

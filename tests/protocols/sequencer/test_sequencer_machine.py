@@ -8,7 +8,7 @@ from ordercast.model.declared_state import DeclaredState
 from ordercast.model.machine import Abort
 from ordercast.model.units import Unit
 from ordercast.protocols.sequencer.units import (
-    Accept,
+    Accepted,
     Acknowledgment,
     Broadcast,
     Fetch,
@@ -29,7 +29,7 @@ from ordercast.protocols.sequencer.units import (
 from tests.protocols.sequencer.driver import E1, E2, E3, Group, Node, broadcast, config, packet
 
 KINDS = (
-    Accept, Acknowledgment, Broadcast, Fetch, Flush, Flushed, Install, NumberAnnouncement, Offer, Propose, Refused,
+    Accepted, Acknowledgment, Broadcast, Fetch, Flush, Flushed, Install, NumberAnnouncement, Offer, Propose, Refused,
     SequencerStatus, Supply, Synchronise, Synchronised, ViewRequest,
 )  # fmt: skip
 
@@ -65,7 +65,7 @@ def any_unit(chance: Random) -> Unit:
             Flushed(view, node(), ballot, number(), accepted),
             Refused(view, node(), ballot, (number(), node())),
             Propose(view, node(), ballot, value, chance.randrange(8)),
-            Accept(view, node(), ballot),
+            Accepted(view, node(), ballot),
             Install(value.number, node(), value),
             Fetch(view, node(), ballot, ranges()),
             Supply(packed, view, node(), number()),

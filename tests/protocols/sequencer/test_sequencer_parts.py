@@ -13,7 +13,7 @@ from ordercast.protocols.sequencer.reception import Reception
 from ordercast.protocols.sequencer.sender import Sender
 from ordercast.protocols.sequencer.timers import Timers
 from ordercast.protocols.sequencer.units import (
-    Accept,
+    Accepted,
     Acknowledgment,
     Broadcast,
     Fetch,
@@ -338,7 +338,7 @@ def test_an_agreement_decides_a_view_with_the_longest_log() -> None:
 
     replies.clear()
     assert member.receive(sent(out)[0], replies) is None
-    assert sent(replies) == [Accept(0, E3, (1, E2))]
+    assert sent(replies) == [Accepted(0, E3, (1, E2))]
     out.clear()
     assert coordinator.receive(sent(replies)[0], out) == view
     assert sent(out) == [Install(1, E2, view)]
@@ -348,7 +348,7 @@ def test_a_later_ballot_wins_and_takes_over_what_was_accepted() -> None:
     member, out = agreement(E3, Log("a"), 5), list[Output]()
     view = NextView(1, 0b11110, E2, 1, "E1 did not answer")
     member.receive(Propose(0, E2, (1, E2), view, 0), out)
-    assert sent(out) == [Accept(0, E3, (1, E2))]
+    assert sent(out) == [Accepted(0, E3, (1, E2))]
     out.clear()
     member.receive(Flush(0, E4, (2, E4), 0), out)
     assert sent(out) == [Flushed(0, E3, (2, E4), 1, ((1, E2), view))]

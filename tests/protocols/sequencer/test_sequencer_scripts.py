@@ -1,6 +1,6 @@
 """Schedules that a random search does not find: a view decided by nodes that it shuts out, and a ballot that lost."""
 
-from ordercast.protocols.sequencer.units import Accept, Fetch, Flush, Flushed, Install, Propose, Supply
+from ordercast.protocols.sequencer.units import Accepted, Fetch, Flush, Flushed, Install, Propose, Supply
 from tests.protocols.sequencer.driver import E1, E2, E3, E4, E5, Group
 
 
@@ -25,7 +25,7 @@ def test_w1_a_view_is_decided_by_nodes_that_are_in_it() -> None:
         group.hear(E2, Fetch)
     for node in (E1, E5):
         group.hear(node, Supply)
-    group.hear(E2, Accept)
+    group.hear(E2, Accepted)
     delivered_by_the_dead = group.nodes[E2].did.delivered  # nothing, unless it counts E1 and E5
     group.lose(E1, E5)
     for node in (E3, E4):

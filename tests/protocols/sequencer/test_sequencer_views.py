@@ -4,7 +4,7 @@ from ordercast.model.config import GroupConfig
 from ordercast.model.machine import Resumed, Send, SetTimer, Suspect, ViewInstalled
 from ordercast.protocols.sequencer.machine import Sequencer
 from ordercast.protocols.sequencer.units import (
-    Accept,
+    Accepted,
     Acknowledgment,
     Ballot,
     Fetch,
@@ -353,8 +353,8 @@ def test_w1_most_of_the_old_members_and_half_of_the_new_ones_decide() -> None:
     ballot, view = node.machine.agreement.promised, NextView(1, 0b01111, E2, 0, "E5 did not answer")
     node.hears(Flushed(0, E3, ballot, 0, ((0, E3), view)))
     node.hears(*[Flushed(0, member, ballot, 0, None) for member in (E1, E4, E5)])
-    assert node.hears(Accept(0, E1, ballot)).of(Install) == [], "two of four, but two of five"
-    assert node.hears(Accept(0, E5, ballot)).of(Install) == [Install(1, E2, view)], "three of five"
+    assert node.hears(Accepted(0, E1, ballot)).of(Install) == [], "two of four, but two of five"
+    assert node.hears(Accepted(0, E5, ballot)).of(Install) == [Install(1, E2, view)], "three of five"
 
 
 def test_the_lower_members_take_over_first() -> None:

@@ -14,7 +14,7 @@ from ordercast.cli.shared.pipes import Output, lines_of
 from ordercast.cli.shared.printing import BROKEN_PIPE
 from ordercast.live.events import Blocked, Excluded, Message, Unblocked, View
 from ordercast.live.join import Joining
-from ordercast.live.metrics import serve_metrics
+from ordercast.live.metrics_server import serve_metrics
 from ordercast.model.errors import ConfigError, GroupError, LocalProtocolError
 from ordercast.wire.keys import GroupKeys
 

@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, quote, unquote
 import msgspec
 
 from ordercast.model.errors import LocalProtocolError, OrdercastError
-from ordercast.replicated import Dict, Members
+from ordercast.replicated import Dict, Member
 
 _T = TypeVar("_T")
 _MAX_HEAD = 16 << 10
@@ -43,7 +43,7 @@ class StoreServer:
     `GET /members`. Reads are linearizable, unless `?local` is given. `PUT` takes `?ttl=SECONDS` and `?expected=JSON`.
     """
 
-    def __init__(self, store: Dict[Any], group: Members, *, durable: bool) -> None:
+    def __init__(self, store: Dict[Any], group: Member, *, durable: bool) -> None:
         """`durable`: changes are answered when they are on the disks of a majority."""
         self._store, self._group, self._durable = store, group, durable
 

@@ -10,7 +10,7 @@ from ordercast.cli.shared.pipes import lines_of
 from ordercast.cli.shared.printing import counted
 from ordercast.cli.shared.store_http import StoreServer
 from ordercast.model.errors import ConfigError, GroupError, LocalProtocolError, OrdercastError
-from ordercast.replicated import Dict, Members, join
+from ordercast.replicated import Dict, Member, join
 
 _INPUT = 0
 _MAX_LINE = 1 << 20
@@ -34,8 +34,8 @@ class StoreProcess:
         for signal in (SIGINT, SIGTERM):
             asyncio.get_running_loop().add_signal_handler(signal, self._interrupt, task)
         try:
-            async with join(group, self._store, on_waiting=_say, **options) as members:
-                await self._take_part(members)
+            async with join(group, self._store, on_waiting=_say, **options) as member:
+                await self._take_part(member)
         except asyncio.CancelledError:
             if not self._interrupted:
                 raise
@@ -49,19 +49,19 @@ class StoreProcess:
         self._interrupted = True
         task.cancel()
 
-    async def _take_part(self, members: Members) -> None:
-        others = ", ".join(name for name in members.members if name != members.me) or "nobody else"
-        _say(f"{members.me} is in the group {members.group.name} with {others}; {counted(len(self._store), 'key')}")
+    async def _take_part(self, member: Member) -> None:
+        others = ", ".join(name for name in member.members if name != member.me) or "nobody else"
+        _say(f"{member.me} is in the group {member.group.name} with {others}; {counted(len(self._store), 'key')}")
         server = None
         if self._port is not None:
             try:
-                server = await StoreServer(self._store, members, durable=self._durable).serve(self._port)
+                server = await StoreServer(self._store, member, durable=self._durable).serve(self._port)
             except OSError as error:
                 raise ConfigError(f"--http: cannot listen at port {self._port}: {error.strerror}") from error
             host, port = server.sockets[0].getsockname()[:2]
             _say(f"http://{host}:{port}/keys")
         try:
-            await self._read_lines(members)
+            await self._read_lines(member)
             if server is not None:
                 await asyncio.Event().wait()  # as a service: until it is interrupted
         finally:
@@ -70,16 +70,16 @@ class StoreProcess:
             if server is not None:
                 server.close()
 
-    async def _read_lines(self, members: Members) -> None:
+    async def _read_lines(self, member: Member) -> None:
         async for line in lines_of(_INPUT, _MAX_LINE):
             text = line.decode(errors="replace").strip()
             if text:
                 try:
-                    await self._do(members, text)
+                    await self._do(member, text)
                 except LocalProtocolError as error:
                     _say(str(error))
 
-    async def _do(self, members: Members, line: str) -> None:
+    async def _do(self, member: Member, line: str) -> None:
         """One command, of which it awaits the end."""
         word, _, rest = line.partition(" ")
         key, _, value = rest.strip().partition(" ")
@@ -87,13 +87,13 @@ class StoreProcess:
         match word:
             case "put" if key and value:
                 await store.put(key, value.strip())
-                await self._done(members)
+                await self._done(member)
                 _print("ok")
             case "get" if key and not value:
                 _print(_shown(await store.get(key, fresh=True)))
             case "del" if key and not value:
                 was_there = await store.delete(key)
-                await self._done(members)
+                await self._done(member)
                 _print("ok" if was_there else "no such key")
             case "items" if not value:
                 for name, each in sorted((await store.items(key, fresh=True)).items()):
@@ -103,14 +103,14 @@ class StoreProcess:
                 self._watching.add(task)
                 task.add_done_callback(self._watching.discard)
             case "members" if not key:
-                _print(", ".join(members.members))
+                _print(", ".join(member.members))
             case _:
                 raise LocalProtocolError(f"not understood: {line[:80]!r}; there are: {HELP}")
 
-    async def _done(self, members: Members) -> None:
+    async def _done(self, member: Member) -> None:
         """Before a change is told to be done."""
         if self._durable:
-            await members.durable()
+            await member.durable()
 
     async def _watch(self, prefix: str) -> None:
         with suppress(OrdercastError):

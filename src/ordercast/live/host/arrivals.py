@@ -2,9 +2,9 @@
 
 from typing import TYPE_CHECKING, Protocol
 
+from ordercast.live.host.batch_scheduler import BatchScheduler
 from ordercast.live.host.failure_detection import FailureDetection
 from ordercast.live.host.flow_control import FlowControl
-from ordercast.live.host.flush_scheduler import FlushScheduler
 from ordercast.live.host.founders import is_unasked
 from ordercast.live.host.host import Host
 from ordercast.live.host.inbox import HARD_LIMIT, Inbox
@@ -86,7 +86,7 @@ class Arrivals:
             paused=self.paused,
         )
         self._host: Host | None = None  # before the session is open
-        self._scheduler: FlushScheduler
+        self._scheduler: BatchScheduler
         self._view: GroupView  # the current one
         self.at_rest: bool | None = None
         """What the session knows of it; None: this member is not closing."""
@@ -99,7 +99,7 @@ class Arrivals:
         self.log: MemberLog | None = None
         """Of this member, if it has one."""
 
-    def use(self, host: Host, scheduler: FlushScheduler) -> None:
+    def use(self, host: Host, scheduler: BatchScheduler) -> None:
         """The session is open, or this member has returned: units are for this host."""
         self._host, self._scheduler = host, scheduler
 

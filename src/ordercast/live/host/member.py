@@ -22,11 +22,11 @@ from msgspec.structs import replace
 
 from ordercast.live.host.application_state import MemberState, StateOptions
 from ordercast.live.host.arrivals import Arrivals
+from ordercast.live.host.batch_scheduler import BatchScheduler
 from ordercast.live.host.batching import Outbox
 from ordercast.live.host.busy_polling import BusyPolling
 from ordercast.live.host.ending import MemberEnding
 from ordercast.live.host.flow_control import FlowControl
-from ordercast.live.host.flush_scheduler import FlushScheduler
 from ordercast.live.host.founding import Founding
 from ordercast.live.host.group_terms import GroupTerms
 from ordercast.live.host.host import Host
@@ -110,7 +110,7 @@ class Member:
         self.max_message_size = parameters.max_message_size
         self.inbox = Inbox(tuple(name for name, _ in founders), self.max_message_size)
         self.outbox = Outbox(parameters.room_in(congestion.datagram))
-        self.scheduler: FlushScheduler
+        self.scheduler: BatchScheduler
         """Is told of messages that are added to the outbox; there is none before the session is open."""
         self.opened: asyncio.Future[None] = self._loop.create_future()
         self.left: asyncio.Future[None] = self._loop.create_future()
@@ -195,7 +195,7 @@ class Member:
         if self._scheduled:
             self.scheduler.use(self.host)
         else:
-            self.scheduler = FlushScheduler(self.host, self.outbox, self.transport, self._busy_polling)
+            self.scheduler = BatchScheduler(self.host, self.outbox, self.transport, self._busy_polling)
             self._scheduled = True
         self.arrivals.use(self.host, self.scheduler)
 

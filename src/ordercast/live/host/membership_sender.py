@@ -13,12 +13,12 @@ from ordercast.live.host.host_owner import HostOwner
 from ordercast.live.transport.transport import Transport
 from ordercast.protocols.membership.events import SendControl, SendOutside
 from ordercast.protocols.membership.machine import MembershipMachine
-from ordercast.protocols.membership.units import Accept, Found, Install, Propose, Report, Welcome
+from ordercast.protocols.membership.units import Accepted, Found, Install, Propose, Report, Welcome
 
 if TYPE_CHECKING:
     from ordercast.live.host.durable.member_log import MemberLog
 
-_PROMISES = {Report, Accept, Propose}
+_PROMISES = {Report, Accepted, Propose}
 """Units that say what a member has promised or accepted: with a log, it is on the disk before."""
 MAX_TOLD = 128
 """Members that departed last, which one that joins is told: a datagram has to carry them."""

@@ -18,8 +18,8 @@ from ordercast.protocols.membership.events import MemberOutput, SendControl
 from ordercast.protocols.membership.order import Epoch
 from ordercast.protocols.membership.units import (
     MAX_COPIES,
-    Accept,
     Accepted,
+    AcceptedValue,
     ControlUnit,
     Fetch,
     Flush,
@@ -45,8 +45,8 @@ class Acceptor(DeclaredState):
     promised: Ballot | None  # the highest ballot promised; a member that has promised has stopped
     highest_round: int  # of the ballots seen
     report: EpochReport | None  # made once, at the first promise
-    accepted: Accepted | None  # the last proposal that this member accepted, with its ballot
-    proposal: Accepted | None  # accepted as soon as everything below its cut is here
+    accepted: AcceptedValue | None  # the last proposal that this member accepted, with its ballot
+    proposal: AcceptedValue | None  # accepted as soon as everything below its cut is here
     decided: NextView | None  # known to be decided; entered as soon as everything below its cut is here
     holder: int  # the place to fetch from
     fetched_below: int  # the last number asked for, and one
@@ -179,7 +179,7 @@ class Acceptor(DeclaredState):
         self.accepted = self.proposal
         current, ballot = self.current, self.proposal[0]
         if ballot[1] != current.place:
-            current.send(Accept(current.view.number, current.place, ballot), ballot[1], out)
+            current.send(Accepted(current.view.number, current.place, ballot), ballot[1], out)
 
     # --- what is fetched (sequencer) ---
 

@@ -85,7 +85,7 @@ class Applicants(DeclaredState):
         return [application.applicant for application in waiting]
 
     def may_enter(self, suspects: int) -> bool:
-        """Whether a view with one more would be chosen now, as far as this member knows."""
+        """Whether a view with one more would be proposed now, as far as this member knows."""
         current = self.current
         stay = current.view.everybody & ~suspects
         stateful = stay & ~self.without_state()

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence, Set
 
 from ordercast.model.nodes import everybody, mask_of, members
 from ordercast.protocols.membership.epoch import Cut, EpochReport
-from ordercast.protocols.membership.units import Accepted, Report
+from ordercast.protocols.membership.units import AcceptedValue, Report
 from ordercast.protocols.membership.view import (
     MAX_MEMBERS,
     MAX_WHY,
@@ -22,7 +22,7 @@ Reports = Mapping[int, Report]
 CutOf = Callable[[Mapping[int, EpochReport], int], Cut]
 
 
-def accepted_before(reports: Reports) -> tuple[Accepted, int] | None:
+def accepted_before(reports: Reports) -> tuple[AcceptedValue, int] | None:
     """What an earlier ballot may have decided, and who reports it: of several, that of the highest ballot."""
     found = [(report.accepted, place) for place, report in sorted(reports.items()) if report.accepted is not None]
     return max(found, key=lambda each: each[0][0]) if found else None

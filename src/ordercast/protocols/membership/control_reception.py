@@ -12,7 +12,7 @@ from ordercast.protocols.membership.events import MemberOutput
 from ordercast.protocols.membership.installer import Installer
 from ordercast.protocols.membership.retirement import Phase, Retirement
 from ordercast.protocols.membership.units import (
-    Accept,
+    Accepted,
     ControlUnit,
     Entered,
     Fetch,
@@ -83,8 +83,8 @@ class ControlReception:
             self._guided(unit, self.acceptor.receive_propose(unit, out), out)
         elif isinstance(unit, Report):
             decided = self.coordinator.receive_report(unit, out)
-        elif isinstance(unit, Accept):
-            decided = self.coordinator.receive_accept(unit, out)
+        elif isinstance(unit, Accepted):
+            decided = self.coordinator.receive_accepted(unit, out)
         elif isinstance(unit, Overruled):
             self.coordinator.receive_overruled(unit, out)
         elif isinstance(unit, Install):

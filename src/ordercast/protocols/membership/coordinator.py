@@ -22,7 +22,7 @@ from ordercast.protocols.membership.current import Current
 from ordercast.protocols.membership.epoch import EpochReport
 from ordercast.protocols.membership.events import MemberOutput
 from ordercast.protocols.membership.order import Epoch
-from ordercast.protocols.membership.units import Accept, Accepted, Flush, Overruled, Propose, Report
+from ordercast.protocols.membership.units import Accepted, AcceptedValue, Flush, Overruled, Propose, Report
 from ordercast.protocols.membership.view import MAX_WHY, Ballot, Incarnation, NextView, is_quorum
 
 TAKEOVER_ROUNDS = 4
@@ -138,7 +138,7 @@ class Coordinator(DeclaredState):
         return self.consider(why, out)
 
     def _can_leave(self) -> bool:
-        """Whether a view without those that leave would be chosen now, as far as this member knows.
+        """Whether a view without those that leave would be proposed now, as far as this member knows.
 
         Otherwise they stay for now: a ballot would only make the same view again, and another one after that.
         """
@@ -164,14 +164,14 @@ class Coordinator(DeclaredState):
         self.reports = {self.current.place: self.acceptor.report_for(ballot)}
         self._set_timer(1, out)
         self._flush(out)
-        return self._choose_if_gathered(out)
+        return self._propose_if_gathered(out)
 
     def receive_report(self, unit: Report, out: list[MemberOutput]) -> NextView | None:
         """A member has stopped."""
         if unit.accepted is not None and self._learns(unit.accepted, unit.source):
             self.acceptor.holder = unit.source
             return unit.accepted[1]
-        if unit.ballot != self.ballot or not self.is_active or self._has_chosen():
+        if unit.ballot != self.ballot or not self.is_active or self._has_proposal():
             out.append(Discard(unit, "old"))
             return None
         if not self._can_be_true(
@@ -183,12 +183,12 @@ class Coordinator(DeclaredState):
         self.reports[unit.source] = unit
         if self.rounds and not were_enough and self._are_enough():
             self._hear_the_rest(out)
-        decided = self._choose_if_gathered(out)
+        decided = self._propose_if_gathered(out)
         self._shorten_patience(out)
         return decided
 
     def _are_enough(self) -> bool:
-        """Whether those that have reported may choose."""
+        """Whether those that have reported are enough for a proposal."""
         size, settings = self.current.size, self.current.settings
         needed = max(self.epoch.reports_needed(size), settings.least)
         return is_quorum(mask_of(self.reports), size) and len(self.reports) >= needed
@@ -219,7 +219,7 @@ class Coordinator(DeclaredState):
         self.reports = {place: self.reports[place]}
         return True
 
-    def _learns(self, accepted: Accepted, place: int) -> bool:
+    def _learns(self, accepted: AcceptedValue, place: int) -> bool:
         """Whether reports, of whatever ballots, show that this value is decided."""
         ballot, value = accepted
         places = self.learned.get(ballot, (0, value))[0] | 1 << place
@@ -229,11 +229,11 @@ class Coordinator(DeclaredState):
         self.learned[ballot] = (places, value)
         return self.is_decided(value, places, ballot)
 
-    def _has_chosen(self) -> bool:
+    def _has_proposal(self) -> bool:
         return self.proposed is not None or self.acceptor.proposal is not None
 
     def has_gathered(self) -> bool:
-        """R6: whether it is time to choose."""
+        """R6: whether it is time to propose."""
         silent = self.current.view.everybody & ~mask_of(self.reports)
         if not silent:
             return True
@@ -247,24 +247,24 @@ class Coordinator(DeclaredState):
         settings = self.current.settings
         last = settings.suspected_patience - 1
         silent = self.current.view.everybody & ~mask_of(self.reports)
-        is_due = settings.grace and self.is_active and not self._has_chosen() and self.rounds < last
+        is_due = settings.grace and self.is_active and not self._has_proposal() and self.rounds < last
         if is_due and silent and not silent & ~self.suspects and self._are_enough():
             self.rounds = last
             self._flush(out)
             self.current.set_timer("round", settings.grace, out, self.acceptor.highest_round)
 
-    def _choose_if_gathered(self, out: list[MemberOutput]) -> NextView | None:
+    def _propose_if_gathered(self, out: list[MemberOutput]) -> NextView | None:
         if not self.has_gathered() or self._drop_contradictions(out):
             return None
-        chosen = self.chosen()
-        if chosen is None:
+        found = self.value_to_propose()
+        if found is None:
             return None
-        value, holder = chosen
+        value, holder = found
         assert self.ballot is not None, "a coordinator has a ballot"
         self.acceptor.proposal, self.acceptor.holder, self.rounds = (self.ballot, value), holder, 0
         return self.propose(out)
 
-    def chosen(self) -> tuple[NextView, int] | None:
+    def value_to_propose(self) -> tuple[NextView, int] | None:
         """R7: what is to be proposed, and who holds all below its cut; None if too few members would go on."""
         before = accepted_before(self.reports)
         if before is not None:
@@ -282,7 +282,7 @@ class Coordinator(DeclaredState):
     def propose(self, out: list[MemberOutput]) -> NextView | None:
         """R4: accepts the own proposal as soon as all is here, and then proposes it."""
         proposal = self.acceptor.proposal
-        assert proposal is not None, "a value was chosen"
+        assert proposal is not None, "there is a value to propose"
         if not self.acceptor.obtain(proposal[1], out):
             return None
         self.acceptor.accept(out)
@@ -290,7 +290,7 @@ class Coordinator(DeclaredState):
         self._repeat_proposal(out)
         return self._value_if_decided()
 
-    def receive_accept(self, unit: Accept, out: list[MemberOutput]) -> NextView | None:
+    def receive_accepted(self, unit: Accepted, out: list[MemberOutput]) -> NextView | None:
         """Also when another ballot was promised meanwhile: what a quorum has accepted is decided."""
         if unit.ballot != self.ballot or self.proposed is None:
             out.append(Discard(unit, "old"))
@@ -343,8 +343,8 @@ class Coordinator(DeclaredState):
         if self.proposed is not None:
             self._repeat_proposal(out)
         elif self.acceptor.proposal is None:
-            decided = self._choose_if_gathered(out)
-            if not self._has_chosen():
+            decided = self._propose_if_gathered(out)
+            if not self._has_proposal():
                 self._flush(out)
             return decided
         elif self.rounds > FETCH_ROUNDS:

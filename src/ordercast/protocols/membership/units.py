@@ -34,7 +34,7 @@ MAX_TERM = 16_384
 """Characters of the name or the value of a term."""
 _BALLOT_SIZE = 2 * NUMBER_SIZE
 
-Accepted = tuple[Ballot, NextView]
+AcceptedValue = tuple[Ballot, NextView]
 """A value, and the ballot in which it was accepted."""
 
 
@@ -67,7 +67,7 @@ class Report(MemberUnit, frozen=True, gc=False, tag=61):
     """I have stopped; what I have."""
 
     ballot: Ballot
-    accepted: Accepted | None
+    accepted: AcceptedValue | None
     leaving: bool
     has_state: bool
     report: EpochReport
@@ -82,7 +82,7 @@ class Propose(MemberUnit, frozen=True, gc=False, tag=62):
     """Places that have accepted it and need not answer again."""
 
 
-class Accept(MemberUnit, frozen=True, gc=False, tag=63):
+class Accepted(MemberUnit, frozen=True, gc=False, tag=63):
     """I hold all that it asks of me, and have accepted it."""
 
     ballot: Ballot
@@ -276,11 +276,11 @@ class Welcome(Unit, frozen=True, gc=False, tag=79):
 
 
 ControlUnit = (
-    Flush | Report | Propose | Accept | Overruled | Install | Entered | Fetch | Supply | Leave | Suspicion | Probe
+    Flush | Report | Propose | Accepted | Overruled | Install | Entered | Fetch | Supply | Leave | Suspicion | Probe
 )
 OutsideUnit = Find | Found | Apply | Answer | Welcome
 CONTROL_UNITS: tuple[type[Unit], ...] = (
-    *(Flush, Report, Propose, Accept, Overruled, Install, Entered, Fetch, Supply, Leave, Suspicion, Probe),
+    *(Flush, Report, Propose, Accepted, Overruled, Install, Entered, Fetch, Supply, Leave, Suspicion, Probe),
 )
 OUTSIDE_UNITS: tuple[type[Unit], ...] = (Find, Found, Apply, Answer, Welcome)
 
@@ -289,7 +289,7 @@ def problem_of(unit: ControlUnit, view: GroupView) -> str | None:
     """What is wrong with a unit of this view; None if it can have come from a correct member."""
     if not 0 <= unit.source < len(view.members):
         return "its source is no member"
-    if isinstance(unit, Flush | Report | Propose | Accept | Overruled):
+    if isinstance(unit, Flush | Report | Propose | Accepted | Overruled):
         return _problem_of_ballot(unit, view)
     good = True
     if isinstance(unit, Install):
@@ -313,7 +313,7 @@ def _is_ballot(ballot: Ballot, view: GroupView) -> bool:
     return 0 < ballot[0] < 1 << 32 and 0 <= ballot[1] < len(view.members)
 
 
-def _problem_of_ballot(unit: Flush | Report | Propose | Accept | Overruled, view: GroupView) -> str | None:
+def _problem_of_ballot(unit: Flush | Report | Propose | Accepted | Overruled, view: GroupView) -> str | None:
     if not _is_ballot(unit.ballot, view):
         return "impossible ballot"
     good = True

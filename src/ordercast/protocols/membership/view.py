@@ -159,7 +159,7 @@ class MembershipConfig(ConfigValue, frozen=True, kw_only=True):
     They are asked again at its beginning. Spread over [T, 2T).
     """
     least: int = 1
-    """No view is chosen in which fewer members go on; half of the planned group and one: a static majority."""
+    """No view is proposed in which fewer members go on; half of the planned group and one: a static majority."""
     has_state: bool = True
     """Members that join have to get a state; False: the application has none."""
 

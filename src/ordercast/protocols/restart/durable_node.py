@@ -29,7 +29,7 @@ from ordercast.protocols.membership.events import Begin, StateLoaded
 from ordercast.protocols.membership.joiner import Joined
 from ordercast.protocols.membership.machine import MembershipMachine
 from ordercast.protocols.membership.silence import BEATS
-from ordercast.protocols.membership.units import Accept, Install, Propose, Report, Welcome
+from ordercast.protocols.membership.units import Accepted, Install, Propose, Report, Welcome
 from ordercast.protocols.membership.view import MembershipConfig, founding_view
 from ordercast.protocols.membership.wrapped_units import OutsideView, ViewUnit
 from ordercast.protocols.restart.assessment import Here
@@ -47,7 +47,7 @@ from ordercast.protocols.restart.node_log import DropLog, NodeLog, Recovered, Sy
 from ordercast.protocols.restart.node_units import AskLog, LogPart, Restarting
 from ordercast.protocols.restart.standing import Plan, Standing, decode_standing, encode_standing
 
-PROMISES = (Report, Accept, Propose)
+PROMISES = (Report, Accepted, Propose)
 """Units that say what a member has promised or accepted."""
 DECISIONS = (Install, Welcome)
 """Units by which others enter a view that this member has seen decided, perhaps by itself alone."""

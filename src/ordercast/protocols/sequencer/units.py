@@ -254,8 +254,8 @@ class Propose(Unit, frozen=True, gc=False, tag=50):
         return "poll"
 
 
-class Accept(Unit, frozen=True, gc=False, tag=51):
-    """ACCEPT: the sender holds every broadcast below the cut of the proposed view, and accepts it."""
+class Accepted(Unit, frozen=True, gc=False, tag=51):
+    """ACCEPTED: the sender holds every broadcast below the cut of the proposed view, and accepts it."""
 
     view: int
     source: int

@@ -32,7 +32,7 @@ from ordercast.protocols.sequencer.loss_detection import MAX_COPIES, Ranges
 from ordercast.protocols.sequencer.timers import Timers
 from ordercast.protocols.sequencer.units import (
     ANSWERED_FROM_OLD_VIEWS,
-    Accept,
+    Accepted,
     Ballot,
     Fetch,
     Flush,
@@ -52,7 +52,7 @@ TAKEOVER_ROUNDS = 4
 """Rounds without a unit from the coordinator after which another node takes over, the first time."""
 MAX_DOUBLINGS = 6
 """How often that doubles while ballots fail: with heavy loss an agreement takes long."""
-AGREEMENT_UNITS = frozenset({Flush, Flushed, Propose, Accept, Refused, Fetch, Supply, Install, ViewRequest})
+AGREEMENT_UNITS = frozenset({Flush, Flushed, Propose, Accepted, Refused, Fetch, Supply, Install, ViewRequest})
 
 
 class OrderedLog(Protocol):
@@ -193,8 +193,8 @@ class ViewAgreement(DeclaredState):
             self._receive_flushed(unit, out)
         elif type(unit) is Propose:
             self._receive_propose(unit, out)
-        elif type(unit) is Accept:
-            return self._receive_accept(unit, out)
+        elif type(unit) is Accepted:
+            return self._receive_accepted(unit, out)
         elif type(unit) is Refused:
             self._receive_refused(unit, out)
         elif type(unit) is Fetch:
@@ -273,7 +273,7 @@ class ViewAgreement(DeclaredState):
         """Of the member that has received most; of several, the first."""
         return max(self.reports.values(), key=lambda report: (report.received_below, -report.source))
 
-    def _receive_accept(self, unit: Accept, out: list[Output]) -> NextView | None:
+    def _receive_accepted(self, unit: Accepted, out: list[Output]) -> NextView | None:
         if not self.coordinates or unit.ballot != self.promised or self.proposal is None:
             out.append(Discard(unit, "old"))
             return None
@@ -343,7 +343,7 @@ class ViewAgreement(DeclaredState):
             self.accepts |= self.view.my_bit
             out.append(Send(Propose(self.view.number, self.me, ballot, value, self.accepts)))
         else:
-            out.append(Send(Accept(self.view.number, self.me, ballot), to=ballot[1]))
+            out.append(Send(Accepted(self.view.number, self.me, ballot), to=ballot[1]))
 
     def _receive_fetch(self, unit: Fetch, out: list[Output]) -> None:
         copies = 0

@@ -32,7 +32,7 @@ from ordercast.log.writer import Log
 from ordercast.model.errors import ConfigError, LogDamaged, LogError, reason_of
 from ordercast.model.nodes import members
 from ordercast.protocols.membership.applicants import Terms
-from ordercast.protocols.membership.units import Accepted
+from ordercast.protocols.membership.units import AcceptedValue
 from ordercast.protocols.membership.view import Ballot, GroupView
 from ordercast.protocols.restart.standing import Plan, Standing, decode_standing, encode_standing, forgetting
 from ordercast.wire.control import DurablePosition
@@ -350,7 +350,9 @@ class MemberLog:
         else:
             self.when_durable(lambda: None if self._closed else send())
 
-    def promise(self, view: int, promised: Ballot | None, accepted: Accepted | None, send: Callable[[], None]) -> None:
+    def promise(
+        self, view: int, promised: Ballot | None, accepted: AcceptedValue | None, send: Callable[[], None]
+    ) -> None:
         """Sends what tells of a promise when the promise is on the disk: after a restart it still holds."""
         standing = self.standing
         if standing is None or standing.view.number != view:  # a later view is noted already

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ordercast.gateway import Batch, Batches
-from ordercast.gateway.batches import MAGIC, REMEMBERED, decode_batch, encode_batch
+from ordercast.gateway.deduplication import MAGIC, REMEMBERED, decode_batch, encode_batch
 from ordercast.model.errors import ConfigError
 
 

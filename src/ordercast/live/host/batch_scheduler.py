@@ -14,14 +14,14 @@ from ordercast.live.transport.transport import Transport
 _MAX_TURNS = 32  # of the event loop that a batch waits for more
 
 
-class FlushScheduler:
-    """Flushes a host's outbox. Used inside one event loop."""
+class BatchScheduler:
+    """Gives what is in the outbox to a host. Used inside one event loop."""
 
     def __init__(self, host: Host, outbox: Outbox, transport: Transport, busy_polling: BusyPolling) -> None:
         self._host, self._outbox, self._transport, self._busy_polling = host, outbox, transport, busy_polling
         self._loop = asyncio.get_running_loop()
-        self.flushing = False
-        """A flush is scheduled: nobody needs to ask for one."""
+        self.scheduled = False
+        """The outbox is looked at again soon: nobody needs to ask for it."""
         self._turns, self._last = 0, outbox.last()
         self._polls = False
         self._single_since: float | None = None  # when what is in flight was sent, if it is a single message
@@ -32,7 +32,7 @@ class FlushScheduler:
 
     def message_added(self) -> None:
         """If nothing of ours is in flight the message is sent at once; what follows, when the batch is complete."""
-        if self.flushing:
+        if self.scheduled:
             return
         host = self._host
         if host.is_idle():
@@ -40,14 +40,14 @@ class FlushScheduler:
             host.pump()
             if not host.is_idle():
                 self._single_since, self._polls = since, self._busy_polling.begins()
-        self.flush_soon()
+        self._schedule()
 
-    def flush_soon(self) -> None:
-        """Flushes in the next turn of the event loop, or later if the application adds more."""
-        if not self.flushing:
-            self.flushing = self._outbox.growing = True
+    def _schedule(self) -> None:
+        """In the next turn of the event loop, or later if the application adds more."""
+        if not self.scheduled:
+            self.scheduled = self._outbox.growing = True
             self._turns, self._last = 0, self._outbox.last()
-            self._loop.call_soon(self._flush)
+            self._loop.call_soon(self._send_batches)
 
     def drained(self) -> None:
         """What had arrived was handled: a single message may have its place in the order."""
@@ -55,15 +55,15 @@ class FlushScheduler:
             self._busy_polling.took(time.perf_counter() - self._single_since)
             self._single_since = None
 
-    def _flush(self) -> None:
+    def _send_batches(self) -> None:
         """Full batches go; the rest when a turn has passed in which nothing was added, or many turns have."""
         last, self._last = self._last, self._outbox.last()
         if self._last != last and self._turns < _MAX_TURNS:
             self._turns += 1
             self._single_since = None
-            self._loop.call_soon(self._flush)
+            self._loop.call_soon(self._send_batches)
         else:
-            self.flushing = self._outbox.growing = False
+            self.scheduled = self._outbox.growing = False
         self._host.pump()
         if self._polls and self._single_since is not None:
             self._transport.poll(POLL_SECONDS)

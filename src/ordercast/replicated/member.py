@@ -15,7 +15,7 @@ from ordercast.replicated.objects import Call, CommandId, next_id
 _PENDING_LIMIT = 1 << 20  # bytes, as for messages
 
 
-class Members:
+class Member:
     """A process in a group with replicated objects. `ordercast.replicated.join` makes one.
 
     Commands and queries are called on the objects themselves.
@@ -25,7 +25,7 @@ class Members:
         self._host = host
 
     def __repr__(self) -> str:
-        return f"<Members of {self.group.name!r}: {self.me} of {', '.join(self.members)}>"
+        return f"<Member {self.me} of {self.group.name!r}: {', '.join(self.members)}>"
 
     @property
     def me(self) -> str:
