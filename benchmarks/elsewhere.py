@@ -1,11 +1,12 @@
 """Audits of one long run where and as others keep it: in an object store, partitioned by a column, its rows shuffled.
 
-    python benchmarks/elsewhere.py [--events 10000000] [--moto moto_server] [--folder DIR]
+    python benchmarks/elsewhere.py [--events 10000000] [--moto moto_server] [--folder DIR] [--shuffled]
 
 The trace is made without a simulation (`benchmarks/traces.py`) and kept in DIR, where there is one. It is audited in
 process from a folder and from moto's S3 server on loopback (requirements-clients.txt), and on Spark from the server
-after Spark has partitioned it by kind of event and shuffled it. Printed are wall time, CPU and memory of the audit
-without the server's.
+after Spark has partitioned it by kind of event and shuffled it; --shuffled: only that. Printed are wall time, CPU and
+memory of the audit without the server's. The server reads the whole of a file for each part that it is asked for: of a
+trace in one large file, as the plain one is, that takes it far longer than a store would.
 """
 
 import argparse
@@ -57,6 +58,7 @@ def main() -> None:
     parser.add_argument("--events", type=int, default=10_000_000)
     parser.add_argument("--moto", default="moto_server")
     parser.add_argument("--folder", type=Path, default=None)
+    parser.add_argument("--shuffled", action="store_true")
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         folder = asked.folder or Path(temporary)
@@ -68,12 +70,14 @@ def main() -> None:
         files = list(shuffled.rglob("*.parquet"))
         size = sum(path.stat().st_size for path in files) / 2**20
         print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores; shuffled: {len(files)} files, {size:.0f} MiB")
-        measure("in process, a folder", [sys.executable, "-c", _AUDIT, str(trace)])
+        if not asked.shuffled:
+            measure("in process, a folder", [sys.executable, "-c", _AUDIT, str(trace)])
         server, port = _start(asked.moto, Path(temporary))
         try:
-            _put(trace, port, "plain")
             _put(shuffled, port, "shuffled")
-            measure("in process, S3", [sys.executable, "-c", _AUDIT, "s3://traces/plain"])
+            if not asked.shuffled:
+                _put(trace, port, "plain")
+                measure("in process, S3", [sys.executable, "-c", _AUDIT, "s3://traces/plain"])
             measure("on Spark, shuffled, S3", [sys.executable, "-c", _ON_SPARK, "s3://traces/shuffled"])
         finally:
             server.terminate()

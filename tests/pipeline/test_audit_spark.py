@@ -58,6 +58,39 @@ def test_tables_are_judged_as_by_the_reference(spark: SparkSession, tmp_path: Pa
             assert found[name, promise]["recorded"] is False
 
 
+def test_a_long_run_of_a_table_is_judged_in_partitions(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beside it short ones, a long one with a null, and a long one without a row; nothing that was written stays."""
+    monkeypatch.setattr(partitioned_audit, "PARTITIONED_ABOVE", 100)
+    monkeypatch.setattr(partitioned_audit, "ROWS_OF_A_PARTITION", 60)
+    whole: list[str] = []
+    monkeypatch.setattr(on_spark, "in_batches", lambda tasks, _: whole.extend(task.row["run"] for task in tasks))
+    long, null, unknown = long_enough("table"), long_enough("null"), long_enough("unknown")
+    del long.logs[0][next(at for at, what in enumerate(long.logs[0]) if what[1] == "deliver")]
+    runs = {"long": long, "null": null, "unknown": unknown, **random_runs("short ones", 3)}
+    write(tmp_path / "t", runs, runs_in_a_file=7)
+    events = spark.read.schema(spark_schema(EVENTS)).parquet(str(tmp_path / "t/events"))
+    rows = spark.read.parquet(str(tmp_path / "t/runs")).select("run", "protocol", "nodes").where("run != 'unknown'")
+    spoilt = events.withColumn("step", sql.when((sql.col("run") != "null") | (sql.col("step") > 0), sql.col("step")))
+    verdicts, witnesses = audit_tables(spoilt, rows, scratch=tmp_path / "scratch")
+    found = verdicts.toArrow().to_pylist()
+    errors = {row["run"]: row["error"] for row in found if row["error"]}
+    assert "column 'step' of the table events must not be null" in errors["null"]
+    assert "no row in runs" in errors["unknown"]
+    assert {row["run"] for row in found} == set(runs)
+    expected = by_reference(long)
+    assert expected is not None
+    assert {row["property"]: row["violations"] for row in found if row["run"] == "long" and row["recorded"]} == {
+        name: finding.violations for name, finding in expected.findings.items()
+    }
+    assert [row["sentence"] for row in witnesses.where("run = 'long'").collect()] == [
+        witness.violation.sentence for finding in expected.findings.values() for witness in finding.witnesses
+    ]
+    assert whole == []
+    assert list((tmp_path / "scratch").iterdir()) == []
+
+
 def test_tables_tell_what_cannot_be_judged(spark: SparkSession, tmp_path: Path) -> None:
     write(tmp_path, random_runs("broken tables", 2))
     events = spark.read.schema(spark_schema(EVENTS)).parquet(str(tmp_path / "events"))

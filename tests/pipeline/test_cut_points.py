@@ -14,8 +14,9 @@ import pytest
 from ordercast.pipeline.audit.kernel.columns import Numbers
 from ordercast.pipeline.audit.partitioned.cut_points import OpenCut, close_cuts, closing_tasks, cut_points
 from ordercast.pipeline.audit.partitioned.row_group_index import RowGroupIndex
-from ordercast.pipeline.audit.partitioned.row_group_summary import IndexTask, summarise
+from ordercast.pipeline.audit.partitioned.row_group_summary import IndexTask, RowGroupSummary, summarise
 from ordercast.pipeline.audit.partitioned.row_groups import RowGroups
+from ordercast.pipeline.audit.partitioned.tasks import TaskKind, answer_of, run_task
 from tests.audit.figures import Row
 from tests.pipeline.random_runs import batch_of
 
@@ -188,8 +189,12 @@ def test_summaries_grow_with_what_there_is_and_not_with_the_square_of_the_group(
         for seq in range(5)
         for node in range(nodes)
     ]
-    (summary,) = summarise(IndexTask(nodes, 0, tuple(Files(tmp_path, [rows], nodes).files)))
+    task = IndexTask(nodes, 0, tuple(Files(tmp_path, [rows], nodes).files))
+    (summary,) = summarise(task)
     assert len(msgspec.msgpack.encode(summary)) < 40 * nodes
+    answer = run_task(TaskKind.INDEX, msgspec.msgpack.encode(task))
+    assert len(answer) < 6 * nodes, "what the driver collects is compressed"
+    assert answer_of(answer, list[RowGroupSummary]) == [summary]
 
 
 def test_one_stray_message_does_not_move_a_cut_point_far_away(tmp_path: Path) -> None:

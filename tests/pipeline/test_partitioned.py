@@ -233,9 +233,11 @@ def test_a_swap_under_priorities_is_found_by_comparing_logs(tmp_path: Path, monk
 @pytest.mark.parametrize("service", [service for service in Service if service is not Service.PRIORITY])
 def test_partitions_agree_with_the_reference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, service: Service) -> None:
     make_partitions_small(monkeypatch)
+    monkeypatch.setattr(long_run, "_ROWS_FOR_EACH_NODE", 15)
     chance = Random(f"boxes {service.value}")
     found: Counter[str] = Counter()
     for number in range(RUNS):
+        monkeypatch.setattr(long_run, "MANY_NODES", 2 if number % 3 == 0 else 256)  # or row groups one by one
         run = random_run(chance, service, messages=60)
         for _ in range(chance.choice([0, 1, 2, 3])):
             break_somehow(chance, run)

@@ -98,6 +98,17 @@ def verdicts_on_spark(
     once. A run that cannot be audited has a row whose `error` says why. Sentences have the names of nodes.
     """
     asked = asked_by(service) if isinstance(service, str) else service
+    return tables_of(found_on_spark(spark, folders, asked, note=note))
+
+
+def found_on_spark(
+    spark: "SparkSession",
+    folders: "Sequence[Location | str]",
+    asked: Asked | None,
+    *,
+    note: Note | None = None,
+) -> "DataFrame":
+    """The rows of the verdicts, of which those tables are made."""
     trace = open_trace([location(folder) for folder in folders]).absolute()
     tasks = dict(enumerate(audit_tasks(trace)))
     rows: list[dict[str, Any]] = []
@@ -109,7 +120,7 @@ def verdicts_on_spark(
     if tasks:
         batches = in_batches(tasks, OF_A_TASK)
         found = found.unionByName(_judged(spark, batches, asked, _sharing(spark, tasks), named=True))
-    return tables_of(found)
+    return found
 
 
 def _sharing(spark: "SparkSession", tasks: Mapping[int, AuditTask]) -> int:

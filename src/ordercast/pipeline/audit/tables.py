@@ -46,6 +46,7 @@ from ordercast.trace.schema import (
     Column,
     ColumnType,
 )
+from ordercast.trace.storage import Location, location
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -80,15 +81,22 @@ class VerdictTables(NamedTuple):
 
 
 def audit_tables(
-    events: "DataFrame", runs: "DataFrame", service: Service | Profile | str | None = None
+    events: "DataFrame",
+    runs: "DataFrame",
+    service: Service | Profile | str | None = None,
+    *,
+    scratch: Location | str | None = None,
 ) -> VerdictTables:
     """Audits all runs of two tables, `events` and `runs` of a trace; `service` replaces the one that each run promises.
 
     Raises `TraceError` for a column that is missing or of another type and `ConfigError` for an unknown service, before
     anything is computed; integers may be of any width. A run that cannot be audited, because it is inconsistent or
     incomplete or has nulls, has one row without a property, whose `error` says why; so has a failed run of a sweep, and
-    its `holds` is null. The events of a run are shuffled into one task: for runs of many millions of events, which may
-    not fit there, use `audit`.
+    its `holds` is null. The events of a run are shuffled into one task.
+
+    `scratch`: a folder or URL that the driver and the workers can write. Runs of more than three million events are
+    then counted, written there for a while, sorted, and judged in partitions, before this returns; so one long run
+    among many does not have to fit into a task.
     """
     from pyspark.sql import functions as sql  # noqa: PLC0415 - whoever passes tables has loaded it
 
@@ -99,9 +107,18 @@ def audit_tables(
         events = events.withColumn(DETAIL, sql.lit(None).cast("string"))
     wanted = events.select(RUN, *ALL_COLUMNS).where(sql.col(EVENT).isin(*sorted(KINDS)) | sql.col(EVENT).isNull())
     known = [sql.col(name) if name in runs.columns else sql.lit(None).alias(name) for name in _RUN_COLUMNS]
-    together = wanted.groupBy(RUN).cogroup(runs.select(*known).groupBy(RUN))
+    rows, judged = runs.select(*known), None
+    if scratch is not None:
+        from ordercast.pipeline.audit.long_tables import judged_in_partitions, long_runs  # noqa: PLC0415 - it needs us
+
+        long = long_runs(wanted, rows)
+        if long:
+            is_long = sql.coalesce(sql.col(RUN).isin(long), sql.lit(col=False))
+            judged = judged_in_partitions(wanted.where(is_long), rows.where(is_long), service, location(scratch))
+            wanted, rows = wanted.where(~is_long), rows.where(~is_long)
+    together = wanted.groupBy(RUN).cogroup(rows.groupBy(RUN))
     found = together.applyInArrow(_auditing(service), spark_schema(VERDICTS))
-    return tables_of(found)
+    return tables_of(found.unionByName(judged) if judged is not None else found)
 
 
 def tables_of(found: "DataFrame") -> VerdictTables:

@@ -25,8 +25,6 @@ Runs that cannot be audited in partitions fall back to a single-task audit: see 
 from collections.abc import Callable
 from enum import Enum
 
-import msgspec
-
 from ordercast.audit.completeness import PARTS, complete
 from ordercast.audit.order import no_cycle, same_order
 from ordercast.audit.profiles import Asked, as_profiled
@@ -39,7 +37,7 @@ from ordercast.pipeline.audit.partitioned.log_comparison import Comparison
 from ordercast.pipeline.audit.partitioned.long_run import LongRun, NotPartitionableError, UnsortedError
 from ordercast.pipeline.audit.partitioned.partition_audit import Partition
 from ordercast.pipeline.audit.partitioned.partition_results import PartitionResults
-from ordercast.pipeline.audit.partitioned.tasks import RunTasks, TaskKind
+from ordercast.pipeline.audit.partitioned.tasks import RunTasks, TaskKind, answer_of
 from ordercast.pipeline.audit.plan import AuditTask
 from ordercast.trace.schema import ABORTED, RUN
 
@@ -190,7 +188,7 @@ def _first_difference(run: LongRun) -> tuple[Message, ...]:
     size = max(1, ROWS_OF_A_PARTITION // run.nodes)
     tasks = [run.comparison_task(start, min(start + size, length)) for start in range(0, length, size)]
     for answer in run.run_tasks(TaskKind.COMPARE, tasks):
-        comparison = msgspec.msgpack.decode(answer, type=Comparison)
+        comparison = answer_of(answer, Comparison)
         if comparison.differing:
             return comparison.differing
     return ()

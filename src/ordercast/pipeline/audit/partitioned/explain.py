@@ -48,7 +48,7 @@ class ExplainTask(msgspec.Struct, frozen=True):
     """Of the whole run."""
     partitions: tuple[Partition, ...]
     files: tuple[RowGroups, ...]
-    """One row group each."""
+    """Those of one summary each."""
     before: tuple[tuple[int, ...], ...]
     """By row group and node: how many deliveries come before those in it."""
     profile: dict[str, Any] | None = None

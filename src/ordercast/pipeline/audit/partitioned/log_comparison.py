@@ -20,7 +20,7 @@ class ComparisonTask(msgspec.Struct, frozen=True):
     start: int
     below: int
     files: tuple[RowGroups, ...]
-    """One row group each."""
+    """Those of one summary each."""
     before: tuple[tuple[int, ...], ...]
     """By row group and node: how many deliveries come before those in it."""
 

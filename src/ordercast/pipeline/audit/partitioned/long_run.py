@@ -1,6 +1,7 @@
 """A long run: the index of its row groups, and the tasks that read parts of it."""
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 
 import msgspec
 import numpy as np
@@ -29,7 +30,7 @@ from ordercast.pipeline.audit.partitioned.partition_audit import Partition, Part
 from ordercast.pipeline.audit.partitioned.row_group_index import RowGroupIndex
 from ordercast.pipeline.audit.partitioned.row_group_summary import IndexTask, RowGroupSummary
 from ordercast.pipeline.audit.partitioned.row_groups import Ranges, RowGroups
-from ordercast.pipeline.audit.partitioned.tasks import RunTasks, TaskKind
+from ordercast.pipeline.audit.partitioned.tasks import RunTasks, TaskKind, answer_of
 from ordercast.pipeline.audit.plan import AuditTask
 from ordercast.trace.schema import COMPLETE, NODES, RUN
 
@@ -37,6 +38,9 @@ ROWS_OF_AN_INDEX_TASK = 1_200_000
 """About how many rows one task summarises,"""
 GROUPS_OF_AN_INDEX_TASK = 128
 """but no more row groups."""
+MANY_NODES = 256
+"""Of so many nodes a summary is so large that row groups are summarised together,"""
+_ROWS_FOR_EACH_NODE = 100  # or so many in all
 
 
 class NotPartitionableError(Exception):
@@ -88,25 +92,18 @@ class LongRun:
         self.rows = sum(one.rows for one in found)
         self.sends = sum(one.sends for one in found)
         self.index = RowGroupIndex(self.nodes, [one.spans for one in found])
-        counts = np.array([np.frombuffer(one.deliveries, np.int64) for one in found])
-        self.deliveries = int(counts.sum())
-        self.before = np.cumsum(counts, axis=0) - counts
-        self.delivered_below = np.cumsum(counts, axis=0)
+        self._counts = np.array([np.frombuffer(one.deliveries, np.int32) for one in found])
+        self.deliveries = int(self._counts.sum(dtype=np.int64))
 
     @classmethod
     def indexed(cls, task: AuditTask, asked: Asked, run_tasks: RunTasks) -> "LongRun":
         """Builds the index of a run's row groups."""
         nodes = task.row[NODES]
-        files = [
-            RowGroups(location.path, location.in_path, (group,), task.row[RUN] if location.shared else None)
-            for location in task.locations
-            for group in location.groups
-        ]
-        rows = [rows for location in task.locations for rows in location.rows]
+        files, rows = _summarised_together(task, _ROWS_FOR_EACH_NODE * nodes if nodes >= MANY_NODES else 0)
         tasks = [IndexTask(nodes, start, tuple(files[start:end])) for start, end in _index_tasks(rows)]
         found: list[RowGroupSummary] = []
         for answer in run_tasks(TaskKind.INDEX, [msgspec.msgpack.encode(one) for one in tasks]):
-            found += msgspec.msgpack.decode(answer, type=list[RowGroupSummary])
+            found += answer_of(answer, list[RowGroupSummary])
         if any(one.unknown_nodes for one in found):
             raise NotPartitionableError("it names nodes that are not in the group")
         if not all(one.in_order for one in found):
@@ -124,7 +121,7 @@ class LongRun:
         tasks = [msgspec.msgpack.encode(task) for task in closing_tasks(self.nodes, given)]
         found: list[bytes] = []
         for answer in self.run_tasks(TaskKind.CLOSE, tasks):
-            found += msgspec.msgpack.decode(answer, type=list[bytes])
+            found += answer_of(answer, list[bytes])
         return [np.frombuffer(point, np.int64) for point in found]
 
     def partition_task(self, number: int, partition: Partition, groups: Sequence[int], *, closed: bool) -> bytes:
@@ -149,7 +146,8 @@ class LongRun:
 
     def comparison_task(self, start: int, below: int) -> bytes:
         """The task that compares the logs from one position to below another."""
-        groups = np.flatnonzero(((self.before < below) & (self.delivered_below > start)).any(axis=1)).tolist()
+        first = self._before
+        groups = np.flatnonzero(((first < below) & (first + self._counts > start)).any(axis=1)).tolist()
         return msgspec.msgpack.encode(ComparisonTask(self.nodes, start, below, *self._groups(groups)))
 
     def explain(self, partitions: Sequence[Partition]) -> list[PropertyViolations]:
@@ -174,11 +172,18 @@ class LongRun:
             self.one_clock,
         )
         (answer,) = self.run_tasks(TaskKind.EXPLAIN, [msgspec.msgpack.encode(task)])
-        return msgspec.msgpack.decode(answer, type=list[PropertyViolations])
+        return answer_of(answer, list[PropertyViolations])
+
+    @cached_property
+    def _before(self) -> Numbers:
+        """By row group and node: how many deliveries come before those in it."""
+        below: Numbers = np.cumsum(self._counts, axis=0, dtype=np.int64)
+        below -= self._counts
+        return below
 
     def _groups(self, groups: Sequence[int]) -> tuple[tuple[RowGroups, ...], tuple[tuple[int, ...], ...]]:
         """Row groups, and how many deliveries at each node come before those in them."""
-        before = tuple(tuple(self.before[group].tolist()) for group in groups)
+        before = tuple(tuple(self._before[group].tolist()) for group in groups)
         return tuple(self.files[group] for group in groups), before
 
     def verdict(self, explained: Sequence[Sequence[PropertyViolations]], exact: Callable[[str], bool]) -> Verdict:
@@ -220,6 +225,23 @@ class LongRun:
         if promise in LEVEL_SOUNDNESS or promise is acknowledged_stays:
             return self.levels
         return promise is not kept or bool(self.row.get(COMPLETE, True))
+
+
+def _summarised_together(task: AuditTask, least: int) -> tuple[list[RowGroups], list[int]]:
+    """The row groups of a run, neighbours of one file together until they have so many rows; and how many these are."""
+    files: list[RowGroups] = []
+    rows: list[int] = []
+    for location in task.locations:
+        run = task.row[RUN] if location.shared else None
+        groups, held = list[int](), 0
+        for group, more in zip(location.groups, location.rows, strict=True):
+            groups.append(group)
+            held += more
+            if held >= least or group == location.groups[-1]:
+                files.append(RowGroups(location.path, location.in_path, tuple(groups), run))
+                rows.append(held)
+                groups, held = [], 0
+    return files, rows
 
 
 def _index_tasks(rows: Sequence[int]) -> Iterator[tuple[int, int]]:

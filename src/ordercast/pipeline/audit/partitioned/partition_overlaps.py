@@ -57,8 +57,11 @@ def first_number_missing(tables: Sequence[Table | None]) -> range | None:
 
 def first_gap(missing: Sequence[Flags], present: Sequence[Flags]) -> range | None:
     """From the first partition of which a cell misses something, through a later one of which it has something."""
+    before: Flags | None = None  # what any earlier partition misses
     for number, there in enumerate(present):
-        for earlier in range(number) if there.size else ():
-            if missing[earlier].size and np.any(missing[earlier] & there):
-                return range(earlier, number + 1)
+        if before is not None and there.size and np.any(before & there):
+            earlier = (one for one in range(number) if missing[one].size and np.any(missing[one] & there))
+            return range(next(earlier), number + 1)
+        if missing[number].size:
+            before = missing[number] if before is None else before | missing[number]
     return None

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 
-import msgspec
 import numpy as np
 
 from ordercast.audit.numbering import key_order_kept, numbers_dense
@@ -18,7 +17,7 @@ from ordercast.pipeline.audit.partitioned.partition_overlaps import (
     first_overlap,
 )
 from ordercast.pipeline.audit.partitioned.row_groups import LEAST, MOST
-from ordercast.pipeline.audit.partitioned.tasks import TaskKind
+from ordercast.pipeline.audit.partitioned.tasks import TaskKind, answer_of
 
 _MOST_ROWS_MERGED = 6_000_000  # of overlapping partitions that are audited as one
 
@@ -50,7 +49,7 @@ class PartitionResults:
             for number in missing
         ]
         for answer in self.run.run_tasks(TaskKind.AUDIT, tasks):
-            result = msgspec.msgpack.decode(answer, type=PartitionResult)
+            result = answer_of(answer, PartitionResult)
             self.results[result.number] = result
         return self._order_overlap() if self.closed else None
 

@@ -25,11 +25,12 @@ class RowGroupIndex:
         self.groups = len(spans)
         self._lateness = [np.frombuffer(one.lateness, np.int8) for one in spans]
         cells = [np.frombuffer(one.cells, np.int32) for one in spans]
-        self._group = np.repeat(np.arange(self.groups), [part.size for part in cells])
+        # The numbers are the largest that a driver holds of a long run of many nodes: no wider than they need be.
+        self._group = np.repeat(np.arange(self.groups, dtype=np.int32), [part.size for part in cells])
         self._ends = np.cumsum([part.size for part in cells])
-        cell = np.concatenate(cells).astype(np.int64) if cells else np.empty(0, np.int64)
-        self._class, self._source = cell // nodes, cell % nodes
-        self._by_source = np.argsort(self._source, kind="stable")
+        cell = np.concatenate(cells) if cells else np.empty(0, np.int32)
+        self._class, self._source = (cell // nodes).astype(np.int8), (cell % nodes).astype(np.int16)
+        self._by_source = np.argsort(self._source, kind="stable").astype(np.int32)
         self._bounds = np.searchsorted(self._source[self._by_source], np.arange(nodes + 1))
         self._lowest, self._highest, self._first, self._last = (
             np.frombuffer(b"".join(getattr(one, name) for one in spans), np.int64)
@@ -53,7 +54,7 @@ class RowGroupIndex:
         source = self._source[entry]
         start = np.where(partition > 0, points[partition - 1, source], LEAST)
         something = points[partition, source] > start
-        named = np.unique(partition[something] * max(1, self.groups) + self._group[entry][something])
+        named = np.unique(partition[something].astype(np.int64) * max(1, self.groups) + self._group[entry][something])
         ends = np.searchsorted(named // max(1, self.groups), np.arange(len(points) + 1))
         groups = named % max(1, self.groups)
         return [groups[ends[number] : ends[number + 1]].tolist() for number in range(len(points))]
@@ -80,7 +81,7 @@ class RowGroupIndex:
         above = np.where(holds, self._number_of(points, self._last) - 1, -1)  # the last that leaves some above
         last_below = np.full((self.nodes, cuts + 1), -1, np.int32)
         first_above = np.full((self.nodes, cuts + 1), self.groups, np.int32)
-        classes = self._group * _MOST_CLASSES + self._class
+        classes = self._group.astype(np.int64) * _MOST_CLASSES + self._class
         named, starts = np.unique(classes, return_index=True)  # entries are sorted so
         if not named.size:
             return [[] for _ in range(cuts)]
@@ -100,9 +101,9 @@ class RowGroupIndex:
             found.append(sorted(set(pairs)))
         return found
 
-    def _number_of(self, points: Points, numbers: Numbers) -> Numbers:
+    def _number_of(self, points: Points, numbers: Numbers) -> npt.NDArray[np.int32]:
         """For a number of each entry: how many cut points are not above it."""
-        found = np.empty(numbers.size, np.int64)
+        found = np.empty(numbers.size, np.int32)
         for source in range(self.nodes):
             mine = self._by_source[self._bounds[source] : self._bounds[source + 1]]
             found[mine] = np.searchsorted(points[:, source], numbers[mine], side="right")

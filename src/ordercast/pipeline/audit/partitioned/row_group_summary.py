@@ -1,4 +1,4 @@
-"""What each row group of a long run contains, found before anything is audited, by tasks.
+"""What the row groups of a long run contain, found before anything is audited, by tasks.
 
 A summary has a range of numbers for each source, not for each node and source: of a thousand nodes these would be a
 million. But a node that lags behind would make every range as long as its lag. So nodes are divided by how far behind
@@ -37,11 +37,11 @@ class MembershipEvent(msgspec.Struct, frozen=True):
 
 
 class IndexTask(msgspec.Struct, frozen=True):
-    """Row groups to be summarised."""
+    """Row groups to be summarised: for each element of `files` there is one summary, mostly of one row group."""
 
     nodes: int
     first: int
-    """Number of the first of them among all row groups of the run."""
+    """Number of the first of them among all of the run."""
     files: tuple[RowGroups, ...]
 
 
@@ -133,13 +133,8 @@ class RowGroupSummary(msgspec.Struct, frozen=True):
 
 
 def summarise(task: IndexTask) -> list[RowGroupSummary]:
-    """Reads row groups one by one."""
-    found: list[RowGroupSummary] = []
-    for file in task.files:
-        for group in file.groups:
-            one = msgspec.structs.replace(file, groups=(group,))
-            found.append(_summary(task.nodes, task.first + len(found), one))
-    return found
+    """Reads row groups one after the other."""
+    return [_summary(task.nodes, number, file) for number, file in enumerate(task.files, start=task.first)]
 
 
 def _summary(nodes: int, number: int, file: RowGroups) -> RowGroupSummary:
@@ -166,7 +161,7 @@ def _summary(nodes: int, number: int, file: RowGroups) -> RowGroupSummary:
         unknown_nodes=unknown,
         rows=int(node.size),
         sends=int(np.count_nonzero(kind == _SEND)),
-        deliveries=np.bincount(node[is_delivery], minlength=nodes).tobytes(),
+        deliveries=np.bincount(node[is_delivery], minlength=nodes).astype(np.int32).tobytes(),
         membership=membership,
         levels=bool(np.isin(kind, _LEVELS).any()),
         receipts=bool(np.any(kind == CODES[EventKind.RECEIVE])),
