@@ -5,10 +5,13 @@ from random import Random
 
 import pytest
 
+from ordercast.audit.services import LEVEL_SOUNDNESS
 from ordercast.audit.violations import Violation
 from ordercast.model.errors import TraceError
 from ordercast.model.services import Service
+from ordercast.pipeline.audit.stream.level_rows import level_promises
 from ordercast.pipeline.audit.stream.prefix import Prefix
+from ordercast.trace.schema import EventField
 from tests.audit.figures import Row
 from tests.pipeline.random_runs import RandomRun, batch_of, break_somehow, random_run
 from tests.pipeline.test_audit_kernel import by_reference
@@ -61,6 +64,43 @@ def test_what_is_told_is_broken(service: Service) -> None:
     if service not in {Service.SEQUENCED, Service.PRIORITY}:
         assert told.keys() - {"complete"}
     assert missed <= (20 if service is Service.SEQUENCED else 3)
+
+
+@pytest.mark.parametrize("service", Service)
+def test_what_levels_say_is_told_when_all_have_delivered(service: Service) -> None:
+    """Whatever is told of levels, the audit of the whole tells of the same property; and it tells much of it."""
+    chance = Random(f"levels {service.value}")
+    told: Counter[str] = Counter()
+    missed = 0
+    for _ in range(60):
+        run = random_run(chance, service, levels=True, messages=25)
+        break_somehow(chance, run)
+        verdict = by_reference(run)
+        steps = [
+            [row[EventField.STEP] for row in run.rows() if row[EventField.NODE] == node] for node in range(run.nodes)
+        ]
+        if verdict is None or steps != [sorted(mine) for mine in steps]:
+            continue  # the breakage moved events against the clock
+        found, _ = grown(chance, run)
+        broken = {name for name, finding in verdict.findings.items() if not finding.holds}
+        about_levels = {promise.__name__ for promise in LEVEL_SOUNDNESS}
+        assert {violation.breaks for violation in found} & about_levels <= broken, found
+        told.update(violation.breaks for violation in found)
+        missed += bool(broken) and broken <= about_levels and not found
+    asked = {promise.__name__ for promise in level_promises(service)}
+    assert len(asked & told.keys()) >= len(asked) - 1, told
+    assert missed <= 5
+
+
+def test_levels_of_what_all_delivered_are_forgotten() -> None:
+    chance = Random("levels")
+    for service in (Service.SELECTIVE_TOTAL, Service.PARTIAL, Service.SEQUENCED, Service.PRIORITY):
+        run = random_run(chance, service, levels=True, messages=60)
+        while run.nodes < 2 or len(run.rows()) < 200:
+            run = random_run(chance, service, levels=True, messages=60)
+        found, prefix = grown(chance, run)
+        assert found == []
+        assert prefix.levels == b""
 
 
 def test_memory_holds_what_is_under_way() -> None:

@@ -123,7 +123,7 @@ def columns_of(nodes: int, batches: Iterable[pa.RecordBatch]) -> RunColumns:
     order = _by_node_and_step(rows)
     kind = rows.kind[order]
     sends = _sends_of(nodes, rows, order[kind == _SEND])
-    indices = _MessageIndex(sends)
+    indices = MessageIndex(sends)
     events = {}
     for name in _TIMED:
         chosen = order[kind == CODES[name]]
@@ -267,7 +267,7 @@ def _sends_of(nodes: int, rows: _Rows, chosen: Numbers) -> Sends:
     return Sends(source, seq, rows.step[chosen], rows.time[chosen], rows.priority[number], starts, addressed)
 
 
-class _MessageIndex:
+class MessageIndex:
     """Maps the names of messages, (source, seq), to their indices."""
 
     def __init__(self, sends: Sends) -> None:

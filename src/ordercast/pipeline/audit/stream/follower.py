@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from ordercast.audit.logs import ALL_COLUMNS
 from ordercast.audit.profiles import Asked
 from ordercast.audit.records import has_one_clock
-from ordercast.audit.run_rows import is_uniform, runs_by_name, service_of
+from ordercast.audit.run_rows import delivers_stable, is_uniform, runs_by_name, service_of
 from ordercast.audit.verdict import Witness
 from ordercast.model.config import require
 from ordercast.model.errors import ConfigError, TraceError, reason_of
@@ -74,7 +74,13 @@ class Follower:
             known = self.state.runs.setdefault(run, Prefix(run, nodes=row[NODES] if row is not None else 0))
             mine = events.filter(pc.equal(events.column(RUN), run)).combine_chunks()
             for part in mine.to_batches():
-                found = known.grow(part, service, uniform=uniform, one_clock=one_clock)
+                found = known.grow(
+                    part,
+                    service,
+                    uniform=uniform,
+                    one_clock=one_clock,
+                    delivers_stable=row is not None and delivers_stable(row),
+                )
                 self.state.witnesses += [Witness(run, violation) for violation in found]
             self._note_lags(known)
         self.state.batch = number

@@ -1,9 +1,9 @@
 """Audits a prefix of a run while the run grows: which properties its events so far violate already.
 
 In a prefix can be checked whether each sender's order is kept, whether a message was delivered twice, to a node that is
-no destination, before it was sent or after a crash, and whether orders disagree. Missing messages may still come, and
-unknown ones may be in a record that comes later. So completeness, priority runs and levels are checked by an audit of
-the complete trace.
+no destination, before it was sent or after a crash, whether orders disagree, and what levels say (`level_rows`).
+Missing messages may still come, and unknown ones may be in a record that comes later. So completeness, and priority
+runs where there is no one order, are checked by an audit of the complete trace.
 
 What all destinations have, or can only get too late, is retired: see `retirement`. So memory holds what is in flight.
 What a node lacks for good is remembered by itself (`missing`), and a delivery that comes after all is told as a
@@ -27,7 +27,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ordercast.audit.completeness import complete
-from ordercast.audit.logs import ALL_COLUMNS, RunLogs, logs_of
+from ordercast.audit.logs import ALL_COLUMNS, LEVELS, RunLogs, logs_of
 from ordercast.audit.membership import primary, same_views
 from ordercast.audit.order import no_cycle
 from ordercast.audit.priorities import same_runs, sender_order_kept_by_priority
@@ -52,6 +52,7 @@ from ordercast.pipeline.audit.kernel.columns import (
     numbers,
 )
 from ordercast.pipeline.audit.run import as_lists
+from ordercast.pipeline.audit.stream.level_rows import are_levels, wrong_levels
 from ordercast.pipeline.audit.stream.missing import MOST_MISSING, Missing, lags, slowest_node, too_late
 from ordercast.pipeline.audit.stream.retirement import Retirement, retirement
 from ordercast.trace.arrow_schema import EVENTS
@@ -66,7 +67,7 @@ MOST_CARRIED = 500_000
 _OF_MESSAGES = (EventKind.SEND, EventKind.DELIVER)
 _OF_NODES = (EventKind.CRASH, EventKind.ABORT, EventKind.VIEW, EventKind.LEAVE, EventKind.EXCLUDE, EventKind.STATE)
 _OF_SOURCES = (*_OF_MESSAGES, EventKind.RENUMBER)
-_CHECKED = [*_OF_SOURCES, *_OF_NODES]
+_CHECKED = [*_OF_SOURCES, *_OF_NODES, *LEVELS]
 _NOT_IN_PREFIXES: tuple[Property, ...] = (
     *LEVEL_SOUNDNESS,
     *(same_runs, priority_order_kept, kept, state_complete, acknowledged_stays),
@@ -100,21 +101,30 @@ class Prefix(msgspec.Struct):
     """How many were sent so far."""
     waiting: dict[int, tuple[int, int, int]] = {}
     """By node: the first message that it lacks of those that are kept, and how many had been sent when it was seen."""
+    levels: bytes = b""
+    """Rows of levels of all other messages, as an Arrow stream."""
     latest: dict[int, dict[int, int]] = {}
     """By source and priority, where senders' order is kept by priority: the last number that was retired."""
 
     def grow(
-        self, batch: pa.RecordBatch, service: Service, *, uniform: bool, one_clock: bool = True
+        self,
+        batch: pa.RecordBatch,
+        service: Service,
+        *,
+        uniform: bool,
+        one_clock: bool = True,
+        delivers_stable: bool = False,
     ) -> list[Violation]:
         """Adds more events, later at each node than those before; returns the violations that they show.
 
-        `one_clock`: times of different nodes are comparable.
+        `one_clock`: times of different nodes are comparable. `delivers_stable`: as the configuration of the run says.
         """
         batch = batch.select(list(ALL_COLUMNS)).filter(pc.is_in(batch.column(EVENT), pa.array(_CHECKED, pa.string())))
         if not one_clock:
             times = pa.array(np.zeros(batch.num_rows, np.int64))
             batch = batch.set_column(batch.schema.get_field_index(TIME), TIME, times)
         self._require_later(batch)
+        batch, levels = self._split_levels(batch)
         self.messages += pc.sum(pc.equal(batch.column(EVENT), EventKind.SEND.value)).as_py() or 0
         again, batch = self._split_retired(batch)
         table = pa.concat_tables([self.carried(), pa.Table.from_batches([batch]).cast(CARRIED)]).combine_chunks()
@@ -125,11 +135,14 @@ class Prefix(msgspec.Struct):
         else:
             found = again + self._check(table, _checkable(service, uniform=uniform))
         if not found:
-            table = self._retire_in_views(table, service) if self.joining else self._retire(table, service)
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, CARRIED) as writer:
-            writer.write_table(table)
-        self.events = sink.getvalue().to_pybytes()
+            left = self._retire_in_views(table, service) if self.joining else self._retire(table, service)
+            if levels.num_rows:
+                gone = self._is_retired(levels)
+                found = wrong_levels(self.nodes, table, levels, gone, service, delivers_stable=delivers_stable)
+                levels = levels.filter(pa.array(~gone))
+            table = left
+        self.events = _as_stream(table)
+        self.levels = _as_stream(levels) if levels.num_rows else b""
         return found
 
     def lags(self) -> dict[int, tuple[int, str]]:
@@ -144,6 +157,29 @@ class Prefix(msgspec.Struct):
         if DETAIL not in table.schema.names:  # the state of an earlier version
             table = table.append_column(CARRIED.field(DETAIL), pa.nulls(table.num_rows, pa.string()))
         return table
+
+    def _split_levels(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.Table]:
+        """All other rows; and those of levels, with those that are kept, without those that come too late."""
+        are = are_levels(batch)
+        new = pa.Table.from_batches([batch.filter(are)]).cast(CARRIED)
+        new = new.filter(pa.array(~self._is_retired(new)))
+        if self.joining:
+            return batch.filter(pc.invert(are)), CARRIED.empty_table()
+        kept = pa.ipc.open_stream(self.levels).read_all() if self.levels else CARRIED.empty_table()
+        return batch.filter(pc.invert(are)), pa.concat_tables([kept, new]).combine_chunks()
+
+    def _is_retired(self, table: pa.Table) -> Flags:
+        """By row: whether it is about a message that is retired."""
+        source, seq = (
+            numbers(table.column(SOURCE).combine_chunks(), -1),
+            numbers(table.column(SEQ).combine_chunks(), _LEAST),
+        )
+        retired: Flags = (seq != _LEAST) & (seq < self._thresholds(source))
+        if self.kept:
+            kept = {*self.kept}
+            for index in np.flatnonzero(retired).tolist():
+                retired[index] = (int(source[index]), int(seq[index])) not in kept
+        return retired
 
     def _require_later(self, batch: pa.RecordBatch) -> None:
         """Updates the last step of each node."""
@@ -161,14 +197,10 @@ class Prefix(msgspec.Struct):
     def _split_retired(self, batch: pa.RecordBatch) -> tuple[list[Violation], pa.RecordBatch]:
         """Deliveries of retired messages as violations, and all other events."""
         about = np.asarray(pc.is_in(batch.column(EVENT), pa.array(_OF_MESSAGES, pa.string())))
-        source, seq = numbers(batch.column(SOURCE), -1), numbers(batch.column(SEQ), _LEAST)
-        below = about & (seq != _LEAST) & (seq < self._thresholds(source))
+        below = about & self._is_retired(pa.Table.from_batches([batch]))
         if not below.any():
             return [], batch
-        kept = {*self.kept}
         late = {(one.node, one.source, one.seq): one for one in self.missing}
-        for index in np.flatnonzero(below).tolist():
-            below[index] = (int(source[index]), int(seq[index])) not in kept
         found: list[Violation] = []
         for row in batch.filter(pa.array(below)).to_pylist():
             known = late.pop((row[NODE], row[SOURCE], row[SEQ]), None) if row[EVENT] == EventKind.DELIVER else None
@@ -350,17 +382,8 @@ class Prefix(msgspec.Struct):
                 last[priority] = max(last.get(priority, _LEAST), highest)
         (open_ones,) = np.nonzero(~retired & (sends.seq < self._thresholds(sends.source.astype(np.int64))))
         self.kept = [(int(sends.source[index]), int(sends.seq[index])) for index in open_ones]
-        source, seq = (
-            numbers(table.column(SOURCE).combine_chunks(), -1),
-            numbers(table.column(SEQ).combine_chunks(), _LEAST),
-        )
         about = np.asarray(pc.is_in(table.column(EVENT).combine_chunks(), pa.array(_OF_SOURCES, pa.string())))
-        gone = about & (seq != _LEAST) & (seq < self._thresholds(source))
-        if self.kept:
-            kept = {*self.kept}
-            for index in np.flatnonzero(gone).tolist():
-                gone[index] = (int(source[index]), int(seq[index])) not in kept
-        return table.filter(pa.array(~gone))
+        return table.filter(pa.array(~(about & self._is_retired(table))))
 
     def _without_retired(self, table: pa.Table, run: RunColumns, service: Service, excused: Flags) -> pa.Table:
         promises = PROMISES[service]
@@ -368,6 +391,14 @@ class Prefix(msgspec.Struct):
             return table
         ends = _retirable(run, excused, selective=service in SELECTIVE, closed=no_cycle in promises)
         return self._without(table, run, np.arange(run.sends.seq.size) < ends[run.sends.source])
+
+
+def _as_stream(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, CARRIED) as writer:
+        writer.write_table(table)
+    content: bytes = sink.getvalue().to_pybytes()
+    return content
 
 
 def _so_far(run: RunColumns) -> RunColumns:
