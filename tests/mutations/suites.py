@@ -148,7 +148,16 @@ SUITES = (
         Battery(
             [
                 *_tests("st", "st_rules_normal", "st_rules_recovery", "st_rules_help", "st_rules_epochs"),
-                *_tests("st", "st_go_back", "st_inferred_loss", "st_parts", "st_machine", "st_order", "st_searched"),
+                *_tests(
+                    "st",
+                    "st_stable",
+                    "st_go_back",
+                    "st_inferred_loss",
+                    "st_parts",
+                    "st_machine",
+                    "st_order",
+                    "st_searched",
+                ),
                 *_tests("membership", "flush_parts"),
             ],
             contract=["st sound"],
@@ -366,7 +375,7 @@ SUITES = (
             [
                 *(f"live.test_{name}" for name in ("fragmentation", "gathering", "packing", "reorder_buffer")),
                 *(f"live.test_{name}" for name in ("flow_control_by_hand", "congestion", "congestion_bounds")),
-                *(f"live.test_{name}" for name in ("ordered_streams", "round_trips", "message_fragments")),
+                *(f"live.test_{name}" for name in ("ordered_streams", "round_trips", "message_fragments", "echoes")),
             ]
         ),
     ),

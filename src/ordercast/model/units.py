@@ -47,6 +47,12 @@ class Packet(msgspec.Struct, frozen=True, gc=False, array_like=True):
         """Bytes that its messages and their lengths take on the network."""
         return LENGTH_SIZE * len(self.lengths) + len(self.payload)
 
+    def without_messages(self) -> "Packet":
+        """Its numbers alone, for a log that outlives its messages."""
+        if not self.payload:
+            return self
+        return Packet(self.source, self.destinations, self.seq, self.seq_to, self.first, (), b"", self.priority)
+
 
 PacketId = tuple[int, int]
 """A packet by its source and its seq."""

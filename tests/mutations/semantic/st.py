@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from ordercast.model.machine import Deliver, Reached
+from ordercast.model.units import Packet
 from ordercast.protocols.shared.backoff import Backoff
 from ordercast.protocols.shared.pending_acknowledgments import PendingAcknowledgments
 from ordercast.protocols.st import agreed_order
@@ -230,6 +231,11 @@ def _delivers_again() -> None:
         return changed
 
     wrap(NormalOperation, "acknowledge", around)
+
+
+@MUTANTS.add("the log keeps the messages of what is acknowledged", _NORMAL)
+def _keeps_messages() -> None:
+    replace(Packet, "without_messages", lambda self: self)
 
 
 @MUTANTS.add("what was delivered is delivered again when its epoch is finished", _RECOVERY)

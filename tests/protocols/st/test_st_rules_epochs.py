@@ -319,6 +319,22 @@ def test_a_node_that_missed_the_last_word_is_brought_along() -> None:
     assert group.delivered() == ["a", "a", "a"]
 
 
+def test_a_log_keeps_what_was_acknowledged_without_its_messages() -> None:
+    """A log is as long as its epoch: with the messages it would grow to hundreds of megabytes."""
+    group = Group()
+    for name in ("a", "b"):
+        group.submit(E1, name, *ALL)
+    group.settle()
+    assert [[packet.payload for packet in node.machine.normal.log] for node in group.nodes] == [[b"", b""]] * 3
+    group.submit(E2, "c", *ALL)
+    group.hear_all(E1, E2)
+    group.lose(E3)
+    group.submit(E2, "d", *ALL)
+    group.settle()
+    assert [node.machine.normal.epoch for node in group.nodes] == [1, 1, 1]
+    assert group.delivered() == ["a b c d"] * 3
+
+
 # --- whole recoveries: the papers' cases ---
 
 CASES = {

@@ -210,6 +210,7 @@ class NormalOperation(LossDetection):
             self.backoff.progress = True
             out.append(Reached(ACKNOWLEDGED, packet))
             if log == RECEIVED:
+                self.log[self.acknowledged_count] = packet.without_messages()  # all have them, until the epoch ends
                 self.acknowledged_count += 1
                 if not self.config.delivers_stable:
                     self.buffered -= 1
