@@ -31,7 +31,7 @@ LONG = 10 * SECOND
 
 def gathered(*, members: int = 3, hold: int = LONG) -> tuple[Gathering, list[Parts]]:
     sent: list[Parts] = []
-    return Gathering(members, hold, lambda parts, _: sent.append(parts)), sent
+    return Gathering(members, hold, lambda parts, *_: sent.append(parts)), sent
 
 
 def test_acknowledgments_wait_until_all_have_sent_one() -> None:

@@ -38,6 +38,7 @@ class Deaf:
     """An endpoint to which nothing comes by itself."""
 
     packet_size = 0
+    has_multicast = False
 
     def __init__(self) -> None:
         self.sent: list[bytes] = []

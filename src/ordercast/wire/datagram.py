@@ -27,6 +27,10 @@ _KNOWN_FLAGS = ENCRYPTED | HANDSHAKE | TO_RELAY | FROM_RELAY | CAN_WAIT
 
 RELAY = 0xFFFF
 """The sender number of a relay."""
+ECHO = 0xFFFB
+"""The same, of what it sends to one member instead of that member's own records, under the counter that these have for
+all others: a sender of its own has a key of its own, under which no counter is used twice.
+"""
 UNKNOWN = 0xFFFE
 """The sender number of a process that does not know its index among the members yet."""
 

@@ -6,6 +6,7 @@ from ordercast.live.host.message_fragments import MessageReassembler
 from ordercast.live.transport import fragmentation
 from ordercast.live.transport.fragmentation import DatagramReassembler
 from ordercast.live.transport.gathering import Gathering
+from ordercast.live.transport.relay import RelayClient
 from ordercast.live.transport.reorder_buffer import Stream
 from tests.mutations.mutation import Mutants, replace, wrap
 
@@ -35,6 +36,11 @@ def _forgets_the_last_piece() -> None:
 @MUTANTS.add("a relay waits though all have spoken", "live.transport.gathering")
 def _waits_for_those_that_have_spoken() -> None:
     replace(Gathering, "spoke", lambda *_: None)
+
+
+@MUTANTS.add("an echo stands for whatever was sent first", "live.transport.relay")
+def _takes_the_first() -> None:
+    replace(RelayClient, "echoed", lambda self, _: self._kept.popleft()[1] if self._kept else None)
 
 
 @MUTANTS.add("members that were closed in the view before are waited for", "live.host.flow_control")

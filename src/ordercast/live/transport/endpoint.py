@@ -95,7 +95,12 @@ class Endpoint:
     @property
     def packet_size(self) -> int:
         """Bytes of a packet in which pieces of a link travel; 0: there are no links."""
-        return 0 if self._multicast is not None else self._segment
+        return 0 if self.has_multicast else self._segment
+
+    @property
+    def has_multicast(self) -> bool:
+        """What is sent to all is one datagram."""
+        return self._multicast is not None
 
     @property
     def receive_buffer(self) -> int:

@@ -30,10 +30,10 @@ Parts = list[tuple[int, bytes | memoryview]]
 class Gathering:
     """What waits at one relay. Used inside one event loop."""
 
-    def __init__(self, members: int, hold: int, send: Callable[[Parts, bool], None]) -> None:
+    def __init__(self, members: int, hold: int, send: Callable[[Parts, bool, int | None], None]) -> None:
         """`hold`: nanoseconds that something waits at most; `send`: passes on, in one datagram if it fits.
 
-        It is told whether there are only acknowledgments.
+        It is told whether there are only acknowledgments, and the number of the last part.
         """
         self._everybody, self._hold, self._send = (1 << members) - 1, hold / SECOND, send
         self.pace = 1.0
@@ -43,12 +43,12 @@ class Gathering:
         self._spoke = 0  # members whose acknowledgments wait, or went with data
         self._timer: asyncio.TimerHandle | None = None
 
-    def add(self, origin: int, records: bytes | memoryview, *, waits: bool) -> None:
-        """Something to be passed on; `waits`: it may wait for the others."""
+    def add(self, origin: int, records: bytes | memoryview, *, waits: bool, number: int | None = None) -> None:
+        """Something to be passed on; `waits`: it may wait for the others; `number`: see `Relay.pass_on`."""
         self._waiting.append((origin, bytes(records) if waits else records))
         self._size += len(records) + _PART.size
         if not waits:
-            self.release(with_data=True)
+            self.release(with_data=True, number=number)
             return
         self.spoke(origin)
         if self._waiting and self._size > _MAX_GATHERED:
@@ -62,14 +62,14 @@ class Gathering:
         if self._spoke & self._everybody == self._everybody:
             self.release()
 
-    def release(self, *, with_data: bool = False) -> None:
+    def release(self, *, with_data: bool = False, number: int | None = None) -> None:
         """Passes on all that waits."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         waiting, self._waiting, self._size, self._spoke = self._waiting, [], 0, 0
         if waiting:
-            self._send(waiting, not with_data)
+            self._send(waiting, not with_data, number)
 
     def close(self) -> None:
         """Passes on nothing any more."""

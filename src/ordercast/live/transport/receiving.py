@@ -20,6 +20,7 @@ from ordercast.protocols.membership.view import GroupView
 from ordercast.wire.codec import Codec, Malformed
 from ordercast.wire.control import IN_SESSION, LinkAcknowledgment
 from ordercast.wire.datagram import (
+    ECHO,
     FROM_RELAY,
     HANDSHAKE,
     HEADER,
@@ -204,8 +205,11 @@ class Receiving:
     def _receive_relayed(self, datagram: Datagram) -> None:
         table = self._table
         relay, previous = table.relay, table.previous
-        if datagram.sender != RELAY:
+        if datagram.sender != RELAY and datagram.sender != ECHO:  # noqa: PLR1714 (the quicker)
             self.dropped["non_member"] += 1
+            return
+        if datagram.sender == ECHO and datagram.to != table.me + 1:
+            self.dropped["not_addressed"] += 1
             return
         if len(datagram.body) < ORIGIN_SIZE:
             self.dropped[Rejection.TRUNCATED] += 1
@@ -249,7 +253,7 @@ class Receiving:
                 return
             body = memoryview(datagram.body)[ORIGIN_SIZE:]
             if origin == GATHERED:
-                self._unpack_gathered(body)
+                self._unpack_gathered(body, has_echo=datagram.sender == ECHO)
             elif origin == COMPRESSED:
                 self._unpack_gathered(decompressed(body))
             else:
@@ -293,13 +297,22 @@ class Receiving:
             self._looping_back = False
         return True
 
-    def _unpack_gathered(self, body: memoryview | None) -> None:
+    def _unpack_gathered(self, body: memoryview | None, *, has_echo: bool = False) -> None:
+        """`has_echo`: the last part stands for what we have sent ourselves."""
         parts = None if body is None else separated(body)
         if parts is None:
             self.dropped[Rejection.MALFORMED] += 1
             return
+        echo = parts.pop() if has_echo and parts else None
         for origin, records in parts:
             self._unpack_relayed(origin, records)
+        relay = self._table.relay
+        if echo is not None and relay is not None:
+            own = relay.echoed(echo[1]) if echo[0] == self._table.me else None
+            if own is None:
+                self.dropped["unknown_echo"] += 1
+            else:
+                self._unpack_relayed(echo[0], own)
 
     def _unpack_relayed(self, origin: int, records: bytes | memoryview) -> None:
         table = self._table

@@ -17,8 +17,12 @@ recorded by somebody, a member that had lost it would accept it, at another plac
 members send names the incarnation of the relay that they received from last, and a relay relays only what names its
 own. Whoever names another is told the right one; what was sent is lost. (A relay that is a member lives as long as the
 session, and forgets nothing of it.)
+
+Whoever sent much has it still: a relay that is a member sends it to the others, and to its origin an **echo** with the
+number that the origin gave it, at the same place in the order.
 """
 
+from collections import deque
 from collections.abc import Callable
 from struct import Struct
 
@@ -26,7 +30,16 @@ from ordercast.live.transport.addresses import Address
 from ordercast.live.transport.gathering import COMPRESSED, GATHERED, Gathering, Parts, compressed, joined
 from ordercast.live.transport.reorder_buffer import Stream
 from ordercast.model.config import MILLISECOND
-from ordercast.wire.datagram import CAN_WAIT, FROM_RELAY, MAX_DATAGRAM_SIZE, RELAY, TO_RELAY, UNORDERED, Datagram
+from ordercast.wire.datagram import (
+    CAN_WAIT,
+    ECHO,
+    FROM_RELAY,
+    MAX_DATAGRAM_SIZE,
+    RELAY,
+    TO_RELAY,
+    UNORDERED,
+    Datagram,
+)
 from ordercast.wire.seal import Seal
 
 ORIGIN = Struct(">HQ")
@@ -34,6 +47,11 @@ ORIGIN = Struct(">HQ")
 RELAY_INCARNATION = Struct(">Q")
 """In front of the records that a member sends to a relay: the relay's last known incarnation; 0: none yet."""
 ORIGIN_SIZE, RELAY_INCARNATION_SIZE = ORIGIN.size, RELAY_INCARNATION.size
+ECHO_FROM = 512
+"""Bytes of records that are not sent back to their origin: with less it saves nothing that matters."""
+_ECHOED = Struct(">Q")
+"""What is sent instead: the counter of the datagram in which the relay received them."""
+_MAX_KEPT = 4096  # datagrams whose echoes are awaited; of more the first count as lost
 LEAST_PATIENCE = 20 * MILLISECOND
 """After it an acknowledgment that did not come back counts as lost, if rounds take no longer than expected."""
 _TICKS_TO_ASK = 3  # without an answer, as members are asked: one and a half heartbeats
@@ -50,53 +68,93 @@ class Relay:
         """Datagrams that were passed on."""
         self.gathering: Gathering | None = None
         """What waits to be passed on together; None: nothing waits."""
+        self._members = 0  # of which each can be sent something else; 0: all are sent the same
+        self._send_apart: Callable[[bytes | None, int, bytes], None]
 
     def gather(self, session: int, members: int, hold: int) -> None:
         """From now on acknowledgments of so many members, all in this session, wait for each other.
 
         `hold`: nanoseconds, at most.
         """
-        self.gathering = Gathering(members, hold, lambda parts, alike: self._pass_on_all(session, parts, alike=alike))
+        self.gathering = Gathering(
+            members, hold, lambda parts, alike, number: self._pass_on_all(session, parts, number, alike=alike)
+        )
 
-    def pass_on(self, origin: int, session: int, records: bytes | memoryview, *, waits: bool = False) -> None:
-        """Sends to all what one member sent; `waits`: together with what others send, if it gathers."""
+    def echo(self, members: int, send_apart: Callable[[bytes | None, int, bytes], None]) -> None:
+        """From now on so many members, of which this is one, are not sent again what they have sent.
+
+        `send_apart`: sends the first to all others but one member, and the last to that one.
+        """
+        self._members, self._send_apart = members, send_apart
+
+    def pass_on(
+        self,
+        origin: int,
+        session: int,
+        records: bytes | memoryview,
+        *,
+        waits: bool = False,
+        number: int | None = None,
+    ) -> None:
+        """Sends to all what one member sent; `waits`: together with what others send, if it gathers.
+
+        `number`: the counter under which the origin knows it; None: it is sent to the origin, too.
+        """
         if self.gathering is None:
-            self._pass_on(origin, session, records)
+            self._pass_on_all(session, [(origin, records)], number)
         else:
-            self.gathering.add(origin, records, waits=waits)
+            self.gathering.add(origin, records, waits=waits, number=number)
 
     def close(self) -> None:
         """Nothing that waits is passed on."""
         if self.gathering is not None:
             self.gathering.close()
 
-    def _pass_on_all(self, session: int, parts: Parts, *, alike: bool) -> None:
-        last = parts[-1][1]
+    def _pass_on_all(self, session: int, parts: Parts, number: int | None, *, alike: bool = False) -> None:
+        origin, last = parts[-1]
         if len(parts) > 1 and sum(len(records) for _, records in parts) > MAX_DATAGRAM_SIZE // 2:
-            self._pass_on_all(session, parts[:-1], alike=True)  # a datagram full of data takes nothing along
+            self._pass_on_all(session, parts[:-1], None, alike=True)  # a datagram full of data takes nothing along
             parts = parts[-1:]
+        echo = None
+        if number is not None and self._members and len(last) >= ECHO_FROM:
+            echo = origin, joined([*parts[:-1], (origin, _ECHOED.pack(number))])
         if len(parts) == 1:
-            self._pass_on(parts[0][0], session, last)
+            self._pass_on(origin, session, last, echo)
             return
         body = joined(parts)
         smaller = compressed(body) if alike else None
         if smaller is None:
-            self._pass_on(GATHERED, session, body)
+            self._pass_on(GATHERED, session, body, echo)
         else:
             self._pass_on(COMPRESSED, session, smaller)
 
-    def _pass_on(self, origin: int, session: int, records: bytes | memoryview) -> None:
+    def _pass_on(
+        self, origin: int, session: int, records: bytes | memoryview, echo: tuple[int, bytes] | None = None
+    ) -> None:
+        """`echo`: for which member, and what it is sent instead."""
         self.passed += 1
         counter, self._counter = self._counter, self._counter + 1
-        body = ORIGIN.pack(origin, session) + records
-        self._send_to_all(self._seal.seal(FROM_RELAY, RELAY, self.incarnation, counter, body))
+        datagram = None
+        if echo is None or self._members > 2:
+            body = ORIGIN.pack(origin, session) + records
+            datagram = self._seal.seal(FROM_RELAY, RELAY, self.incarnation, counter, body)
+        if echo is not None:
+            place, short = echo
+            body = ORIGIN.pack(GATHERED, session) + short
+            self._send_apart(
+                datagram, place, self._seal.seal(FROM_RELAY, ECHO, self.incarnation, counter, body, place + 1)
+            )
+        elif datagram is not None:
+            self._send_to_all(datagram)
 
     def take(self, datagram: Datagram) -> memoryview | None:
         """Passes on the records of a datagram that a member sent to the relay; None: it is too short to have any."""
         if len(datagram.body) < RELAY_INCARNATION_SIZE:
             return None
         records = memoryview(datagram.body)[RELAY_INCARNATION_SIZE:]
-        self.pass_on(datagram.sender & ~UNORDERED, datagram.tag, records, waits=bool(datagram.flags & CAN_WAIT))
+        waits = bool(datagram.flags & CAN_WAIT)
+        number = None if waits or datagram.sender & UNORDERED else datagram.counter
+        self.pass_on(datagram.sender & ~UNORDERED, datagram.tag, records, waits=waits, number=number)
         return records
 
     def is_named_in(self, datagram: Datagram) -> bool:
@@ -122,6 +180,22 @@ class RelayClient:
         """Nanoseconds after which an acknowledgment that did not come back counts as lost."""
         self._unanswered, self._silent_ticks = False, 0
         self._asked_at: int | None = None
+        self._kept: deque[tuple[int, bytes]] = deque(maxlen=_MAX_KEPT)  # what an echo may stand for, with its number
+
+    def keep(self, number: int, records: bytes) -> None:
+        """They are sent to the relay in the datagram with this number, and come back as an echo."""
+        if self.is_member and len(records) >= ECHO_FROM:
+            self._kept.append((number, records))
+
+    def echoed(self, echo: bytes | memoryview) -> bytes | None:
+        """What an echo stands for; None: nothing that is kept. What was sent before it was lost, or has come back."""
+        if len(echo) != _ECHOED.size:
+            return None
+        (number,) = _ECHOED.unpack(echo)
+        kept = self._kept
+        while kept and kept[0][0] < number:
+            kept.popleft()
+        return kept.popleft()[1] if kept and kept[0][0] == number else None
 
     def body_of(self, records: bytes) -> bytes:
         """The body of a datagram to the relay. If it has records, they should come back; without, it only asks."""

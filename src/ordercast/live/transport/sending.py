@@ -209,6 +209,15 @@ class Sending:
         elif table.relay is not None:
             self._send_to_relay(table.relay, body, waits=waits)
 
+    def send_apart(self, datagram: bytes | None, place: int, other: bytes) -> None:
+        """Sends a datagram of our own relay to all members but one, and another to that one."""
+        table = self._table
+        if datagram is not None:
+            for each in range(table.nodes):
+                if each not in {place, table.me}:
+                    self._send_in_order(each, datagram)
+        self._send_in_order(place, other)
+
     def watch_relay(self) -> int:
         """For how many ticks, of which this is one, nothing of ours came back from a relay that is not a member.
 
@@ -230,6 +239,8 @@ class Sending:
             datagram = self._sealed_as(table.me | UNORDERED, flags, table.session, body, ALL)
             relay.asked_at(time.monotonic_ns())
         else:
+            if records and not waits:
+                relay.keep(self._counters.get(table.session, 0), records)
             datagram = self._sealed(flags, table.session, body, ALL)
         if table.links is not None and relay.is_member:
             self._endpoint.send_by_link(datagram, table.addresses.index(relay.address))

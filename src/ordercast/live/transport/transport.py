@@ -109,6 +109,8 @@ class Transport:
             table.own_senders.add(RELAY)
             if gather:
                 relay.gather(table.session, table.nodes, gather)
+            if not self._endpoint.has_multicast:
+                relay.echo(table.nodes, self._sending.send_apart)
         elif relay is None:
             table.relay = None
         elif table.relay is None or table.relay.address != relay or relay in table.addresses:
