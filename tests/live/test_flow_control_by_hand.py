@@ -3,23 +3,40 @@
 from ordercast.live.host.flow_control import FORGET, REPEAT, FlowControl
 from ordercast.live.host.inbox import Inbox
 from ordercast.model.units import Packet
-from ordercast.wire.control import FlowNotice
+from ordercast.wire.control import FlowNotice, LeaveRequest
 from tests.live.hand_clock import Clock
 
 LIMIT = 1 << 20
+PATIENCE = 9.5 * REPEAT
 
 
 class Room:
     """One member's flow control."""
 
-    def __init__(self) -> None:
+    def __init__(self, patience: float = 0.0) -> None:
         self.clock = Clock()
         self.inbox = Inbox(("A", "B", "C"), 1 << 20)
         self.inbox.limit = LIMIT
         self.sent: list[FlowNotice] = []
-        self.opened = 0
+        self.requests: list[tuple[int, int | None]] = []
+        self.opened = self.asked = 0
         with self.clock.running():
-            self.flow = FlowControl(self.inbox, self.sent.append, self.open)
+            self.flow = FlowControl(
+                *(self.inbox, self.send),
+                on_open=self.open,
+                on_leave_request=self.ask,
+                slow_reader_timeout=patience,
+            )
+
+    def send(self, message: FlowNotice | LeaveRequest, place: int | None) -> None:
+        if isinstance(message, LeaveRequest):
+            self.requests.append((message.number, place))
+        else:
+            assert place is None
+            self.sent.append(message)
+
+    def ask(self) -> None:
+        self.asked += 1
 
     def open(self) -> None:
         self.opened += 1
@@ -164,3 +181,75 @@ def test_when_it_is_stopped_nothing_is_said_any_more() -> None:
     room.fill()
     assert room.said() == [True]
     room.flow.stop()
+
+
+def keep_closed(room: Room, place: int, seconds: float, number: int) -> int:
+    """A member says so again and again for so long; the number of its last notice."""
+    for _ in range(int(seconds / REPEAT + 1e-9)):
+        number += 1
+        room.hears(place, number, closed=True)
+        room.clock.advance(REPEAT)
+    return number
+
+
+def test_one_that_reads_and_has_waited_long_enough_asks_the_other_to_leave_until_it_does() -> None:
+    room = Room(PATIENCE)
+    number = keep_closed(room, 2, 10 * REPEAT, 0)
+    assert room.requests == [(number, 2)], "not before the time is over"
+    last = keep_closed(room, 2, 2 * REPEAT, number)
+    assert room.requests == [(number, 2), (last - 1, 2), (last, 2)], "a request may be lost"
+    room.flow.enter_view()
+    room.clock.advance(PATIENCE)
+    assert len(room.requests) == 3
+
+
+def test_the_time_begins_anew_when_a_member_opens_is_forgotten_or_the_view_changes() -> None:
+    room = Room(PATIENCE)
+    number = keep_closed(room, 2, PATIENCE - REPEAT, 0)
+    room.hears(2, number + 1, closed=False)
+    number = keep_closed(room, 2, PATIENCE - REPEAT, number + 1)
+    room.flow.enter_view()
+    number = keep_closed(room, 2, PATIENCE - FORGET - 2 * REPEAT, number)
+    room.clock.advance(FORGET + REPEAT)
+    keep_closed(room, 2, PATIENCE - REPEAT, number)
+    assert room.requests == []
+
+
+def test_who_does_not_read_or_has_closed_the_group_asks_nobody_to_leave() -> None:
+    room = Room(PATIENCE)
+    room.fill()
+    number = keep_closed(room, 2, 2 * PATIENCE, 0)
+    for _ in range(5):
+        room.inbox.take()
+    keep_closed(room, 2, REPEAT, number)
+    assert room.requests == [(number + 1, 2)], "it reads now, and the other has been closed for long"
+    other = Room(PATIENCE)
+    other.flow.disable()
+    keep_closed(other, 2, 2 * PATIENCE, 0)
+    assert other.requests == []
+
+
+def test_without_a_limit_the_others_wait_for_ever() -> None:
+    room = Room()
+    keep_closed(room, 2, 100 * PATIENCE, 0)
+    assert room.requests == []
+    room.fill()
+    room.flow.asked_to_leave(LeaveRequest(1))
+    assert room.asked == 0, "nor is anybody's request obeyed"
+
+
+def test_a_request_counts_only_for_one_that_has_been_closed_ever_since() -> None:
+    room = Room(PATIENCE)
+    room.flow.asked_to_leave(LeaveRequest(0))
+    assert room.asked == 0
+    room.fill()
+    room.clock.advance(REPEAT)
+    for _ in range(5):
+        room.inbox.take()
+    room.clock.advance(3 * REPEAT)
+    room.fill()
+    before = room.sent[-1].number - 1
+    room.flow.asked_to_leave(LeaveRequest(before))
+    assert room.asked == 0, "it is about the time before it opened"
+    room.flow.asked_to_leave(LeaveRequest(before + 1))
+    assert room.asked == 1

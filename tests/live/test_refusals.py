@@ -119,6 +119,7 @@ def test_every_setting_is_compared_under_its_own_name(field: str) -> None:
         "quorum": "static",
         "failure_timeout": 9,
         "pause_timeout": 3.0,
+        "slow_reader_timeout": 30.0,
         "round_trip": 0.5,
         "mtu": 1400,
         "max_datagram_size": 2000,

@@ -22,6 +22,7 @@ ALL_GIVEN = Settings(
     quorum="static",
     failure_timeout=5,
     pause_timeout=20,
+    slow_reader_timeout=30,
     round_trip=0.25,
     mtu=1400,
     max_datagram_size=1400,
@@ -83,6 +84,7 @@ def test_the_protocols_that_need_a_relay_are_those_of_one_channel() -> None:
     ("least", "most", "field"),
     [
         (0.5, 600, "failure_timeout"),
+        (2, 86_400, "slow_reader_timeout"),
         (1e-9, 10, "round_trip"),
         (512, 65_507, "max_datagram_size"),
         (1, 1 << 30, "max_message_size"),

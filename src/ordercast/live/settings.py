@@ -21,6 +21,7 @@ from ordercast.model.errors import ConfigError
 from ordercast.wire.datagram import MAX_DATAGRAM_SIZE
 
 MIN_FAILURE_TIMEOUT, MAX_FAILURE_TIMEOUT = 0.5, 600.0
+MIN_SLOW_READER_TIMEOUT, MAX_SLOW_READER_TIMEOUT = 2.0, 86_400.0
 MAX_ROUND_TRIP = 10.0
 MIN_MTU = 512
 MIN_DATAGRAM_SIZE = 512
@@ -125,6 +126,12 @@ class Settings:
     Or the failure timeout, if that is longer. Meanwhile a thread says that it is alive. 0: it counts as failed as if
     its process had ended.
     """
+    slow_reader_timeout: float | None = None
+    """Seconds, 2 to 86,400, for which the others wait for a member whose application does not read. Default: for ever.
+
+    Then that member leaves, and the others go on; it returns by itself when its application has read what it was
+    delivered. A member is asked to leave by one that reads, so that never all of them leave.
+    """
     round_trip: float | None = None
     """Seconds of a round trip to another member, up to 10: timers are derived from it. Default: measured at joining."""
     mtu: int | None = None
@@ -150,7 +157,10 @@ class Settings:
         if self.delivery not in DELIVERIES:
             raise ConfigError(f"delivery must be one of {', '.join(DELIVERIES)}, not {self.delivery!r}")
         require_seconds(
-            failure_timeout=self.failure_timeout, pause_timeout=self.pause_timeout, round_trip=self.round_trip
+            failure_timeout=self.failure_timeout,
+            pause_timeout=self.pause_timeout,
+            slow_reader_timeout=self.slow_reader_timeout,
+            round_trip=self.round_trip,
         )
         self._require_ranges()
         self._require_used()
@@ -164,6 +174,10 @@ class Settings:
         _require_range("resilience", self.resilience, 0, None)
         _require_range("failure_timeout", self.failure_timeout, MIN_FAILURE_TIMEOUT, MAX_FAILURE_TIMEOUT, "seconds")
         _require_range("pause_timeout", self.pause_timeout, 0, MAX_FAILURE_TIMEOUT, "seconds")
+        _require_range(
+            *("slow_reader_timeout", self.slow_reader_timeout),
+            *(MIN_SLOW_READER_TIMEOUT, MAX_SLOW_READER_TIMEOUT, "seconds"),
+        )
         if self.round_trip is not None and not 0 < self.round_trip <= MAX_ROUND_TRIP:
             raise ConfigError(
                 f"round_trip must be above 0 and at most {MAX_ROUND_TRIP:g} seconds, not {self.round_trip:g}"

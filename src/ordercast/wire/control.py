@@ -210,6 +210,13 @@ class FlowNotice(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=114
     """Its application does not read."""
 
 
+class LeaveRequest(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=117):
+    """The sender reads, and has waited long enough for the receiver's application: it should leave until that reads."""
+
+    number: Number
+    """Of the receiver's last notice that it is closed: if it has opened since, it ignores this."""
+
+
 Control = (
     Hello
     | HelloRejection
@@ -224,11 +231,12 @@ Control = (
     | DurablePosition
     | LinkAcknowledgment
     | FlowNotice
+    | LeaveRequest
     | Restarting
 )
 IN_SESSION: tuple[type[Control], ...] = (
     *(Heartbeat, AbortNotice, LastHeardRequest, LastHeard, PartialsRequest, PartialsPart),
-    *(DurablePosition, LinkAcknowledgment, FlowNotice),
+    *(DurablePosition, LinkAcknowledgment, FlowNotice, LeaveRequest),
 )
 """These travel under the tag of a view, all others under the sender's incarnation."""
 CONTROL: tuple[type[Control], ...] = (Hello, HelloRejection, Join, Refuse, Restarting, *IN_SESSION)

@@ -28,6 +28,7 @@ from ordercast.wire.control import (
     FlowNotice,
     LastHeard,
     LastHeardRequest,
+    LeaveRequest,
     PartialsPart,
     PartialsRequest,
     Stage,
@@ -144,6 +145,8 @@ class Arrivals:
             self.detection.answered(message)
         elif isinstance(message, FlowNotice):
             self._flow.received(member, message)
+        elif isinstance(message, LeaveRequest):
+            self._flow.asked_to_leave(message)
         elif isinstance(message, PartialsRequest | PartialsPart):
             self._partials.receive(member, message)
         elif isinstance(message, DurablePosition):

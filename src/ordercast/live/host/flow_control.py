@@ -7,13 +7,18 @@ read it says that it is open. Notices may be lost and may overtake each other: t
 which nothing is heard for `FORGET` seconds counts as open.
 
 Bytes unread are bounded by the inbox's limit and what all senders may have in flight when they hear of it.
+
+If the group has a limit of patience, a member that reads and has waited so long for another one asks it to leave, again
+and again while it is closed. Only a member that is open asks, and a request counts only for one that has been closed
+all the time since: so of several members that ask each other, the last that asked was asked by none of those that
+left, and one stays.
 """
 
 import asyncio
 from collections.abc import Callable, Sequence
 
 from ordercast.live.host.inbox import Inbox
-from ordercast.wire.control import FlowNotice
+from ordercast.wire.control import FlowNotice, LeaveRequest
 
 REPEAT = 0.2
 """Seconds between two notices of a member that is closed."""
@@ -24,15 +29,29 @@ _OPENED_TIMES = 2  # that a member says so when it opens: one may be lost
 class FlowControl:
     """Of one member. Used inside one event loop."""
 
-    def __init__(self, inbox: Inbox, send: Callable[[FlowNotice], None], on_open: Callable[[], None]) -> None:
-        """`send`: tells all other members; `on_open`: new messages may be given to the protocol again."""
+    def __init__(  # noqa: PLR0913 (whom it tells)
+        self,
+        inbox: Inbox,
+        send: Callable[[FlowNotice | LeaveRequest, int | None], None],
+        *,
+        on_open: Callable[[], None],
+        on_leave_request: Callable[[], None] = lambda: None,
+        slow_reader_timeout: float = 0.0,
+    ) -> None:
+        """`send`: tells a place, or all other members; `on_open`: new messages may be given to the protocol again.
+
+        `on_leave_request`: the others have waited for `slow_reader_timeout` seconds; 0: they wait for ever.
+        """
         self._inbox, self._send, self._on_open = inbox, send, on_open
+        self._on_leave_request, self._patience = on_leave_request, slow_reader_timeout
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None
         self._number = self._open_notices = 0
         self.closed_here = False
         """This member's application does not read."""
+        self._closed_from = 0  # the number of the first notice that this member has been closed since
         self._closed: dict[int, float] = {}  # members that are closed, by place, and until when that counts
+        self._closed_since: dict[int, float] = {}
         self._numbers: dict[int, int] = {}  # of the last notice of each
         self.must_wait = False
         """No new message must be given to the protocol."""
@@ -42,7 +61,7 @@ class FlowControl:
 
     def enter_view(self) -> None:
         """Places are those of another view: who is closed says so again."""
-        self._closed, self._numbers = {}, {}
+        self._closed, self._closed_since, self._numbers = {}, {}, {}
         self._update()
 
     def received(self, place: int, notice: FlowNotice) -> None:
@@ -51,11 +70,18 @@ class FlowControl:
             return
         self._numbers[place] = notice.number
         if notice.closed:
-            self._closed[place] = self._loop.time() + FORGET
+            now = self._loop.time()
+            self._closed[place] = now + FORGET
+            self._closed_since.setdefault(place, now)
             self._set_timer()
-        else:
-            self._closed.pop(place, None)
+        elif place in self._closed:
+            del self._closed[place], self._closed_since[place]
         self._update()
+
+    def asked_to_leave(self, request: LeaveRequest) -> None:
+        """A member that reads has waited long enough for this one."""
+        if self.closed_here and self._patience and request.number >= self._closed_from:
+            self._on_leave_request()
 
     def disable(self) -> None:
         """From now on this member does not ask others to wait."""
@@ -81,7 +107,7 @@ class FlowControl:
 
     def _close(self) -> None:
         if not (self.closed_here or self.disabled):
-            self.closed_here = True
+            self.closed_here, self._closed_from = True, self._number + 1
             self._tell()
             self._set_timer()
             self._update()
@@ -94,7 +120,7 @@ class FlowControl:
 
     def _tell(self) -> None:
         self._number += 1
-        self._send(FlowNotice(self._number, self.closed_here))
+        self._send(FlowNotice(self._number, self.closed_here), None)
 
     def _set_timer(self) -> None:
         if self._timer is None:
@@ -107,10 +133,18 @@ class FlowControl:
         elif self._open_notices:
             self._open_notices -= 1
             self._tell()
-        self._closed = {place: until for place, until in self._closed.items() if until > now}
+        for place in [place for place, until in self._closed.items() if until <= now]:
+            del self._closed[place], self._closed_since[place]
+        self._ask_to_leave(now)
         if self.closed_here or self._closed or self._open_notices:
             self._set_timer()
         self._update()
+
+    def _ask_to_leave(self, now: float) -> None:
+        if self._patience and not (self.closed_here or self.disabled):
+            for place, since in self._closed_since.items():
+                if now >= since + self._patience:
+                    self._send(LeaveRequest(self._numbers[place]), place)
 
     def _update(self) -> None:
         before, self.must_wait = self.must_wait, self.closed_here or bool(self._closed)

@@ -80,6 +80,8 @@ class Parameters(ConfigValue, frozen=True, kw_only=True):
     failure_timeout: int = FAILURE_TIMEOUT
     pause_timeout: int = 0
     """How long a member says that it is alive while something blocks its event loop."""
+    slow_reader_timeout: int = 0
+    """How long the others wait for a member whose application does not read; 0: for ever."""
     quorum: str = "last_view"
     least_members: int = 1
     """No view has fewer: a majority of the founders, if the quorum is static."""
@@ -164,6 +166,7 @@ class Parameters(ConfigValue, frozen=True, kw_only=True):
             "quorum": self.quorum,
             "failure_timeout": self.failure_timeout / SECOND,
             "pause_timeout": self.pause_timeout / SECOND,
+            "slow_reader_timeout": self.slow_reader_timeout / SECOND or None,
             "round_trip": self.round_trip / SECOND,
             "mtu": self.mtu,
             "max_datagram_size": self.max_datagram_size,
@@ -246,6 +249,7 @@ def parameters_for(
         max_message_size=settings.max_message_size,
         failure_timeout=timeout,
         pause_timeout=_nanoseconds(settings.pause_timeout, max(PAUSE_TIMEOUT, timeout)),
+        slow_reader_timeout=_nanoseconds(settings.slow_reader_timeout, 0),
         quorum=settings.quorum,
         least_members=nodes // 2 + 1 if settings.quorum == "static" else 1,
         multicast=_comparable(settings.multicast),
