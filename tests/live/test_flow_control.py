@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 import ordercast.live.host.inbox
+from ordercast import Excluded, Message, View
 from ordercast.live.host.flow_control import REPEAT
 from tests.live.groups import ORDERS, group_of, member_of, run
 
@@ -105,5 +106,58 @@ def test_who_does_not_read_can_leave(order: str) -> None:
             await groups["A"].leave(10)
             for task in (reading, other):
                 task.cancel()
+
+    run(test)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_the_others_go_on_without_one_that_does_not_read_and_it_returns_when_it_does(order: str) -> None:
+    async def test() -> None:
+        async with group_of("A", "B", "C", order=order, slow_reader_timeout=2.0) as groups:
+            sent = dict.fromkeys(groups, 0)
+            stopped = asyncio.Event()
+
+            async def send(name: str) -> None:
+                while not stopped.is_set():
+                    await groups[name].send(b"%s%d" % (name.encode(), sent[name]) + MESSAGE)
+                    sent[name] += 1
+                    await asyncio.sleep(0)
+
+            async def read(name: str, until: bytes) -> list[Any]:
+                found: list[Any] = []
+                async for event in groups[name].events():
+                    found.append(event)
+                    if isinstance(event, Message) and event.payload == until:
+                        break
+                return found
+
+            sending = [asyncio.create_task(send(name)) for name in groups]
+            reading = [asyncio.create_task(read(name, b"end")) for name in "AB"]
+            while len(groups["A"].members) == 3:
+                await asyncio.sleep(0.05)
+            assert groups["A"].members == groups["B"].members == ("A", "B")
+            before = sent["A"]
+            while sent["A"] < before + 50:
+                await asyncio.sleep(0.01)  # nobody waits for C any more
+            last = asyncio.create_task(read("C", b"end"))
+            while "C" not in groups["A"].members:
+                await asyncio.sleep(0.05)
+            stopped.set()
+            await asyncio.gather(*sending)
+            await groups["C"].send(b"end")
+            at_c, (at_a, at_b) = await last, await asyncio.gather(*reading)
+
+            def payloads(events: list[Any], sender: str) -> list[bytes]:
+                return [each.payload for each in events if isinstance(each, Message) and each.sender == sender]
+
+            own = [b"C%d" % number + MESSAGE for number in range(sent["C"])] + [b"end"]
+            assert payloads(at_a, "C") == payloads(at_b, "C") == own, "once each, and nothing of C's is lost"
+            [excluded] = [each for each in at_c if isinstance(each, Excluded)]
+            assert excluded.why == "the group continues without C: its application does not read"
+            views = [each for each in at_a if isinstance(each, View)]
+            assert [(tuple(each.left), each.joined) for each in views] == [(("C",), ()), ((), ("C",))]
+            place = at_c.index(excluded)
+            assert payloads(at_c[:place], "A") == payloads(at_a, "A")[: len(payloads(at_c[:place], "A"))]
+            assert payloads(at_c[place:], "A") == payloads(at_a, "A")[-len(payloads(at_c[place:], "A")) :]
 
     run(test)

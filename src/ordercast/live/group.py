@@ -283,7 +283,7 @@ class Group:
         while not self._unread:
             found = inbox.take()
             if found is None:
-                self._member.state.read_all()
+                self._member.read_all()
                 await inbox.wait()
             elif isinstance(found, list):
                 found.reverse()

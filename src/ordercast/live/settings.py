@@ -174,10 +174,8 @@ class Settings:
         _require_range("resilience", self.resilience, 0, None)
         _require_range("failure_timeout", self.failure_timeout, MIN_FAILURE_TIMEOUT, MAX_FAILURE_TIMEOUT, "seconds")
         _require_range("pause_timeout", self.pause_timeout, 0, MAX_FAILURE_TIMEOUT, "seconds")
-        _require_range(
-            *("slow_reader_timeout", self.slow_reader_timeout),
-            *(MIN_SLOW_READER_TIMEOUT, MAX_SLOW_READER_TIMEOUT, "seconds"),
-        )
+        least, most = MIN_SLOW_READER_TIMEOUT, MAX_SLOW_READER_TIMEOUT
+        _require_range("slow_reader_timeout", self.slow_reader_timeout, least, most, "seconds")
         if self.round_trip is not None and not 0 < self.round_trip <= MAX_ROUND_TRIP:
             raise ConfigError(
                 f"round_trip must be above 0 and at most {MAX_ROUND_TRIP:g} seconds, not {self.round_trip:g}"

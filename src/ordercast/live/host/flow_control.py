@@ -29,7 +29,7 @@ _OPENED_TIMES = 2  # that a member says so when it opens: one may be lost
 class FlowControl:
     """Of one member. Used inside one event loop."""
 
-    def __init__(  # noqa: PLR0913 (whom it tells)
+    def __init__(
         self,
         inbox: Inbox,
         send: Callable[[FlowNotice | LeaveRequest, int | None], None],

@@ -49,6 +49,7 @@ from ordercast.live.session import events
 from ordercast.live.session.machine import Session
 from ordercast.live.transport.addresses import Address
 from ordercast.live.transport.transport import Transport
+from ordercast.model.config import SECOND
 from ordercast.model.errors import GroupClosed, JoinError
 from ordercast.model.machine import Level
 from ordercast.protocols.membership import events as membership_events
@@ -121,7 +122,12 @@ class Member:
         self.returns = ReturnToGroup(self, self._logs, rejoin=rejoin)
         self._scheduled = False
         self.views = ViewEntry(self, transport, self.inbox, self._logs)
-        self.flow = FlowControl(self.inbox, lambda notice: transport.send_control(notice, None), self._pump)
+        self.flow = FlowControl(
+            *(self.inbox, transport.send_control),
+            on_open=self._pump,
+            on_leave_request=self.returns.leave_until_read,
+            slow_reader_timeout=parameters.slow_reader_timeout / SECOND,
+        )
         self.arrivals = Arrivals(
             *(self, transport, self.inbox, self.counts),
             flow=self.flow,
@@ -257,9 +263,14 @@ class Member:
         notice = 0 if self.size == 1 else _ROUNDS_AFTER * self.session.machine.config.repeat
         if self.state.joins_anew is not None:
             self._loop.call_soon(self.returns.excluded, self.state.joins_anew)
-        else:
+        elif not self.returns.left():
             why = self.state.problem or self.returns.withdrawn or GroupClosed(f"{self.name} has left the group")
             self._loop.call_soon(self.ending.end_alone, why, notice)
+
+    def read_all(self) -> None:
+        """The application has been handed everything that there is."""
+        self.state.read_all()
+        self.returns.read_all()
 
     def found(self, unit: Found, address: str) -> Found:
         """The same, with what one that asks from this address is told besides."""

@@ -72,6 +72,35 @@ class ReturnToGroup:
         self.exclusions = Exclusions()
         self.withdrawn: GroupClosed | str | None = None
         """Why it does not return, though it may be taken in."""
+        self._until_read = False  # it leaves, or has left, until its application has read what there is
+
+    def leave_until_read(self) -> None:
+        """The others have waited too long for this member's application: they go on, and it returns when that reads.
+
+        One that is given a state, is blocked, or is about to end or to return is not what they wait for.
+        """
+        owner = self._owner
+        if owner.host is None or self._until_read or owner.inbox.is_held or owner.arrivals.returning is not None:
+            return
+        if owner.ending.why is None and not owner.reachability.is_blocked:
+            self._until_read = True
+            self._logs.membership.warning("%s leaves until its application reads: the others have waited", owner.name)
+            owner.host.leave(drain=False)
+
+    def left(self) -> bool:
+        """It has left; True if that was until its application reads: it returns then."""
+        if self._until_read and self._owner.host is not None:
+            member, why = self._owner.host.member, "its application does not read"
+            assert member.last is not None, "it has left with this view"
+            end, remaining = member.last.cut.ends[member.current.place], member.last.stay.bit_count()
+            self._loop.call_soon(self.excluded, membership_events.Excluded(member.last.number, why, end, remaining))
+        return self._until_read
+
+    def read_all(self) -> None:
+        """The application has been handed everything that there is."""
+        if self._until_read and self._owner.arrivals.returning is not None:
+            self._until_read = False
+            self._owner.arrivals.returning.begin(0)
 
     def excluded(self, output: membership_events.Excluded) -> None:
         """Joins again, unless the application does not want it, or is about to end anyway."""
@@ -103,7 +132,8 @@ class ReturnToGroup:
             refused=lambda why: owner.ending.end_alone(f"{owner.name} could not return to the group: {why}", 0),
             has_log=owner.log is not None,
         )
-        owner.arrivals.returning.begin(self.exclusions.delay(self._loop.time(), timeout, output.remaining))
+        if not self._until_read:
+            owner.arrivals.returning.begin(self.exclusions.delay(self._loop.time(), timeout, output.remaining))
 
     def _retire(self, host: Host) -> None:
         """The protocol of the last view takes part no more, and nobody is suspected."""
