@@ -50,7 +50,10 @@ def test_who_does_not_read_costs_nothing(order: str, mtu: int) -> None:
             tasks = [asyncio.create_task(read_all(name)) for name in "AB"]
             while not member_of(groups["A"]).flow.must_wait:
                 await asyncio.sleep(0.01)
-            await asyncio.sleep(0.2)  # what was under way has arrived
+            before_that = -1
+            while before_that < len(found["A"]):  # until what was under way has arrived
+                before_that = len(found["A"])
+                await asyncio.sleep(0.2)
             before = [group.stats() for group in groups.values()]
             unread, read_by_others = before[2].unread_bytes, len(found["A"])
             await asyncio.sleep(3 * REPEAT)
