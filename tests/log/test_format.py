@@ -1,9 +1,12 @@
 """The bytes of frames and headers: what is built is read again, and what is changed is noticed."""
 
+import zlib
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ordercast.log.checksum import crc32
 from ordercast.log.format import (
     NO_HASH,
     Context,
@@ -166,3 +169,10 @@ def test_another_version_is_told() -> None:
     with pytest.raises(LogError, match="it has version 2, and this program reads version 1") as raised:
         decode_segment_header(newer)
     assert not isinstance(raised.value, LogDamaged), "it is whole, and nothing of it must be set aside"
+
+
+@given(st.binary(max_size=6000), st.integers(0, 2**32 - 1))
+def test_the_checksum_is_that_of_zlib_whatever_computes_it(data: bytes, start: int) -> None:
+    view = memoryview(b"." + data)[1:]
+    assert crc32(view, start) == zlib.crc32(view, start)
+    assert crc32(data) == zlib.crc32(data)

@@ -107,7 +107,7 @@ def test_much_that_waits_is_cut_into_frames() -> None:
     log.append(0, 0, [1], b"x")
     assert disk.asked.wait(10)
     for number in range(8):
-        log.append(0, 1 + number, [600_000], bytes(600_000))
+        log.append(0, 1 + number, [2_400_000], bytes(2_400_000))
     disk.go.set()
     log.close()
     assert told == [1, 3, 5, 7, 9]

@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
+from ordercast.log.direct import MAX_SIZE, MIN_SIZE, DirectWriter, NotDirectError
 from ordercast.model.errors import LogError, reason_of
 
 try:
@@ -167,6 +168,8 @@ class FolderFile:
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
+        self._direct: DirectWriter | None = None  # once there was something large to be written
+        self._may_be_direct = True
 
     def read(self, start: int, size: int) -> bytes:
         """Bytes from this offset on."""
@@ -182,6 +185,13 @@ class FolderFile:
 
     def write(self, start: int, parts: Sequence[Part]) -> int:
         """Writes at this offset."""
+        if self._may_be_direct and MIN_SIZE <= sum(map(len, parts)) <= MAX_SIZE:
+            try:
+                if self._direct is None:
+                    self._direct = DirectWriter(self._descriptor)
+                return self._direct.write(start, parts)
+            except NotDirectError:
+                self._may_be_direct = False
         if len(parts) > _MAX_PARTS:
             parts = [b"".join(parts)]
         return os.pwritev(self._descriptor, parts, start)
@@ -198,6 +208,8 @@ class FolderFile:
     def close(self) -> None:
         """Closes it."""
         with suppress(OSError):
+            if self._direct is not None:
+                self._direct.close()
             os.close(self._descriptor)
 
 

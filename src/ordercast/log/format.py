@@ -10,7 +10,6 @@ What is agreed on by all members (records, lengths, payloads) goes into the runn
 frames, times and checksums of frames differ between members and do not. All numbers are little-endian.
 """
 
-import zlib
 from array import array
 from collections.abc import Iterator, Sequence
 from enum import IntEnum
@@ -21,6 +20,7 @@ from sys import byteorder
 
 import msgspec
 
+from ordercast.log.checksum import crc32
 from ordercast.model.errors import LogDamaged, LogError
 
 VERSION = 1
@@ -151,7 +151,7 @@ def encode_segment_header(header: SegmentHeader, magic: int = _SEGMENT_MAGIC) ->
         *(header.time, _AFTER_GAP if header.after_gap else 0, len(context)),
     )
     data = _padded(_SEGMENT.pack(0, *fields)[4:] + context, 4)
-    return zlib.crc32(data).to_bytes(4, "little") + data
+    return crc32(data).to_bytes(4, "little") + data
 
 
 def decode_segment_header(data: bytes | memoryview, magic: int = _SEGMENT_MAGIC) -> SegmentHeader:
@@ -168,7 +168,7 @@ def decode_segment_header(data: bytes | memoryview, magic: int = _SEGMENT_MAGIC)
         raise LogDamaged("it does not begin as a file of a log does")
     end = _SEGMENT.size + length
     size = end + -end % 8
-    if len(data) < size or zlib.crc32(data[4:size]) != checksum:
+    if len(data) < size or crc32(data[4:size]) != checksum:
         raise LogDamaged("the checksum of its header is wrong")
     if version != VERSION:
         raise LogError(f"it has version {version}, and this program reads version {VERSION}")
@@ -204,7 +204,7 @@ class FrameBuilder:
         running = before
         for packet in packets:
             sizes, payload = _lengths(packet.lengths), packet.payload
-            checksum = zlib.crc32(payload, zlib.crc32(sizes))
+            checksum = crc32(payload, crc32(sizes))
             count, length = len(packet.lengths), len(payload)
             record = _RECORD.pack(packet.first, count, checksum, length, packet.source, packet.priority)
             running = blake2b(running + record, digest_size=HASH_SIZE).digest()
@@ -218,7 +218,7 @@ class FrameBuilder:
         padding = -size % 8
         header = FrameHeader(
             *(size + padding, Kind.PACKETS, len(packets), messages, first, view, durable, time, before),
-            *(zlib.crc32(columns, self._salt), size),
+            *(crc32(columns, self._salt), size),
         )
         self.next, self.hash = first + messages, running
         parts = [encode_frame_header(header, self._salt), columns, *payloads]
@@ -240,7 +240,7 @@ class FrameBuilder:
         body = _padded(data)
         header = FrameHeader(
             *(len(body), kind, 0, 0, self.next, view, durable, time, self.hash),
-            *(zlib.crc32(body, self._salt), len(data)),
+            *(crc32(body, self._salt), len(data)),
         )
         return [encode_frame_header(header, self._salt), body], header.size
 
@@ -259,7 +259,7 @@ def encode_frame_header(header: FrameHeader, salt: int) -> bytes:
         *(header.time, header.hash, header.columns_checksum, header.data_size),
     )
     data = _FRAME.pack(0, _FRAME_MAGIC, *fields)[4:]
-    return zlib.crc32(data, salt).to_bytes(4, "little") + data
+    return crc32(data, salt).to_bytes(4, "little") + data
 
 
 def decode_frame_header(data: memoryview, at: int, salt: int) -> FrameHeader | None:
@@ -268,7 +268,7 @@ def decode_frame_header(data: memoryview, at: int, salt: int) -> FrameHeader | N
     if end > len(data):
         return None
     checksum, magic, *fields = _FRAME.unpack_from(data, at)
-    if magic != _FRAME_MAGIC or zlib.crc32(data[at + 4 : end], salt) != checksum:
+    if magic != _FRAME_MAGIC or crc32(data[at + 4 : end], salt) != checksum:
         return None
     return FrameHeader(*fields)
 
@@ -354,7 +354,7 @@ def read_frame(data: memoryview, at: int, salt: int) -> Frame | str:
     body = data[at + FRAME_SIZE : end]
     columns_size = header.packets * RECORD_SIZE + header.messages * _LENGTH_SIZE if header.packets else len(body)
     columns = body[:columns_size]
-    if zlib.crc32(columns, salt) != header.columns_checksum:
+    if crc32(columns, salt) != header.columns_checksum:
         return "the checksum of a frame's columns is wrong"
     frame = Frame(header, columns, body[columns_size:])
     return frame if _payloads_are_right(frame) else "the checksum of a packet is wrong"
@@ -367,7 +367,7 @@ def _payloads_are_right(frame: Frame) -> bool:
         return True
     for _, count, checksum, size, _, _ in frame.records():
         sizes = lengths[message : message + count * _LENGTH_SIZE]
-        if zlib.crc32(payloads[offset : offset + size], zlib.crc32(sizes)) != checksum:
+        if crc32(payloads[offset : offset + size], crc32(sizes)) != checksum:
             return False
         message += count * _LENGTH_SIZE
         offset += size

@@ -21,7 +21,7 @@ from ordercast.log.retention import Usage
 from ordercast.log.snapshots import Place
 from ordercast.model.errors import LogError
 
-MAX_FRAME = 1 << 20
+MAX_FRAME = 4 << 20
 """Bytes that are gathered for one sync: more would make the first of them wait for the last."""
 _MAX_ITEMS = 1 << 14
 _Act = Callable[[], object]

@@ -1,0 +1,176 @@
+"""Large writes that pass the page cache by: the file has the same bytes, whatever the system can do."""
+
+import errno
+import fcntl
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from ordercast.log import Log, check, direct
+from ordercast.log.direct import MAX_SIZE, MIN_SIZE
+from ordercast.log.disk import FolderFile, write_all
+from tests.log.logs import GROUP
+
+PAGE = 4096
+
+
+class Calls:
+    """What is asked of the system: sizes and places of writes, and which of them pass the cache by."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.direct: list[tuple[int, int]] = []
+        self.cached: list[tuple[int, int]] = []
+        self.answer: Callable[[bool, int], int | None] = lambda *_: None
+        """Told whether a write is direct, and its size: how much is written; None: all. May raise."""
+        self._write = os.pwrite
+        monkeypatch.setattr(os, "pwrite", self.write)
+
+    def write(self, file: int, data: memoryview, start: int) -> int:
+        is_direct = bool(fcntl.fcntl(file, fcntl.F_GETFL) & os.O_DIRECT)
+        size = self.answer(is_direct, len(data))
+        (self.direct if is_direct else self.cached).append((start, len(data)))
+        return self._write(file, data if size is None else data[:size], start)
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Calls:
+    found = Calls(monkeypatch)
+    try:
+        os.close(os.open(tmp_path / "probe", os.O_RDWR | os.O_CREAT | os.O_DIRECT))
+        os.close(os.memfd_create("probe"))
+    except (OSError, AttributeError):
+        pytest.skip("this system has no direct writes, or not in this folder")
+    return found
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Iterator[FolderFile]:
+    opened = FolderFile(os.open(tmp_path / "file", os.O_RDWR | os.O_CREAT))
+    yield opened
+    opened.close()
+
+
+def pieces(random: Random, size: int) -> list[bytes | memoryview]:
+    """So many bytes, cut into parts."""
+    data = random.randbytes(size)
+    ends = sorted(random.randrange(size) for _ in range(random.choice([0, 3, 2000])))
+    return [memoryview(data)[low:high] for low, high in zip([0, *ends], [*ends, size], strict=True)]
+
+
+def test_files_have_what_was_written_in_large_and_small_pieces(file: FolderFile, calls: Calls, tmp_path: Path) -> None:
+    random, expected = Random(7), bytearray()
+    sizes = [1, 100, PAGE, MIN_SIZE - 1, MIN_SIZE, MIN_SIZE + 5000, 5 * MIN_SIZE, 3 * MIN_SIZE + 1]
+    for _ in range(60):
+        start = len(expected) if random.random() < 0.8 else random.randrange(len(expected) + 1)
+        parts = pieces(random, random.choice(sizes))
+        data = b"".join(parts)
+        assert file.write(start, parts) == len(data)
+        expected[start : start + len(data)] = data
+        if random.random() < 0.3:
+            file.sync()
+        assert file.read(start, len(data)) == data
+    assert (tmp_path / "file").read_bytes() == expected
+    assert len(calls.direct) > 10
+    assert all(start % PAGE == size % PAGE == 0 for start, size in calls.direct)
+    assert all(size < PAGE for _, size in calls.cached), "what is before and behind whole pages"
+
+
+@pytest.mark.parametrize(
+    ("size", "is_direct"), [(MIN_SIZE - 1, False), (MIN_SIZE, True), (MAX_SIZE, True), (MAX_SIZE + 1, False)]
+)
+@pytest.mark.parametrize("start", [0, 1])
+def test_only_large_writes_pass_the_cache_by(
+    file: FolderFile, calls: Calls, size: int, is_direct: bool, start: int
+) -> None:
+    data = bytes(size - 1) + b"x"
+    assert file.write(start, [data]) == size
+    assert bool(calls.direct) is is_direct
+    assert file.read(start, size + 1) == data
+
+
+def test_a_write_may_be_shorter_at_each_of_its_three_pieces(file: FolderFile, calls: Calls, tmp_path: Path) -> None:
+    data = Random(1).randbytes(MIN_SIZE + PAGE)
+    for short in range(3):
+        left = iter(range(10))
+        calls.answer = lambda _, size, left=left, short=short: size // 2 if next(left) == short else None  # type: ignore[misc]
+        start = 100 + 4 * MIN_SIZE * short
+        done = file.write(start, [data])
+        assert 0 < done < len(data)
+        assert (tmp_path / "file").read_bytes()[start:] == data[:done]
+        calls.answer = lambda *_: None
+        write_all(file, start + done, data[done:])
+        assert (tmp_path / "file").read_bytes()[start : start + len(data)] == data
+
+
+def refuse(error: int) -> Callable[..., int]:
+    def refused(*_: object) -> int:
+        raise OSError(error, os.strerror(error))
+
+    return refused
+
+
+@pytest.mark.parametrize("what", ["flag", "memory file", "open", "write", "memory"])
+def test_what_cannot_be_direct_goes_through_the_cache_and_is_not_tried_again(
+    file: FolderFile, calls: Calls, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    tried = []
+
+    def refused(*_: object) -> int:
+        tried.append(what)
+        return refuse(errno.EINVAL)()
+
+    if what == "flag":
+        monkeypatch.setattr(direct, "_DIRECT", 0)
+    elif what == "memory file":
+        monkeypatch.delattr(os, "memfd_create")
+    elif what == "open":
+        monkeypatch.setattr(os, "open", refused)
+    elif what == "write":
+        calls.answer = lambda is_direct, _: refused() if is_direct else None
+    else:
+        monkeypatch.setattr(os, "ftruncate", refused)
+    data = Random(2).randbytes(MIN_SIZE + 100)
+    for start in (0, 7):
+        assert file.write(start, [data]) == len(data)
+        assert file.read(start, len(data)) == data
+    assert calls.direct == []
+    assert len(tried) == (what not in {"flag", "memory file"})
+
+
+@pytest.mark.parametrize("error", [errno.EIO, errno.ENOSPC])
+def test_an_error_of_the_disk_is_raised(file: FolderFile, calls: Calls, error: int) -> None:
+    calls.answer = lambda is_direct, _: refuse(error)() if is_direct else None
+    with pytest.raises(OSError, match=os.strerror(error)):
+        file.write(0, [bytes(MIN_SIZE)])
+
+
+def open_files() -> set[str]:
+    return {path.name for path in Path("/proc/self/fd").iterdir()}
+
+
+@pytest.mark.parametrize("fails", [None, "memfd_create", "ftruncate"])
+def test_no_file_stays_open(tmp_path: Path, calls: Calls, monkeypatch: pytest.MonkeyPatch, fails: str | None) -> None:
+    before = open_files()
+    opened = FolderFile(os.open(tmp_path / "file", os.O_RDWR | os.O_CREAT))
+    if fails is not None:
+        monkeypatch.setattr(os, fails, refuse(errno.ENOMEM))
+    opened.write(0, [bytes(MIN_SIZE)])
+    assert bool(calls.direct) is (fails is None)
+    opened.close()
+    assert open_files() == before
+
+
+def test_a_log_with_large_frames_is_whole_and_is_opened_again(tmp_path: Path, calls: Calls) -> None:
+    payload = Random(3).randbytes(3 * MIN_SIZE + 1)
+    for turn in range(3):
+        with Log(tmp_path / "log", GROUP) as log:
+            assert log.next == 2 * turn
+            log.append(0, 2 * turn, [1], b"x")
+            log.append(0, 2 * turn + 1, [len(payload)], payload)
+    report = check(tmp_path / "log")
+    assert not report.damage
+    assert report.next == 6
+    assert len(calls.direct) >= 3
