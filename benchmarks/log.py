@@ -3,7 +3,9 @@
 And what it costs a live group, beside the same group without, in turns: processor time of a message and member and
 throughput, three members in one process; and how late a lone message is, three members in three processes.
 
-With `--peers` it is beside NATS JetStream, Redis Streams and PySyncObj, as far as they are installed.
+With `--peers` it is beside NATS JetStream, Redis Streams and PySyncObj, as far as they are installed. With `--floor` it
+is beside the checksum, the hash, the write and the sync of the same bytes alone, and live groups are beside what the
+disk takes of three logs, at full speed and at a part of it.
 
 Each figure is of one process and a real disk, and all but the recovery depend on that disk; nothing here is a test. Run
 it on a quiet machine, with a folder on the disk in question:
@@ -14,7 +16,6 @@ it on a quiet machine, with a folder on the disk in question:
 import asyncio
 import os
 import platform
-import secrets
 import shutil
 import statistics
 import tempfile
@@ -24,13 +25,15 @@ from pathlib import Path
 
 from command_line import parser_for
 from durable_peers import durable_logs, measured
+from log_floor import floor, live_floor
+from log_live import group_of, in_turns, told
 from lone_messages import lone_messages
 
 import ordercast
 from ordercast.log import Log, check, read_batches
 from ordercast.log.reader import read
 
-MEMBERS = ("A", "B", "C")
+ORDERS = ("sequenced", "total")
 PACKET = 60_000
 """Bytes of messages in a packet: those of one datagram of a live group."""
 OUTSTANDING = 8 << 20
@@ -147,38 +150,6 @@ def recovery_and_check(folder: Path, megabytes: int) -> list[str]:
     return found
 
 
-async def group_of(folder: Path | None, order: str) -> list[ordercast.Group]:
-    """Three members, with logs in this folder or without."""
-    name = f"log-{os.getpid()}-{secrets.token_hex(4)}"
-    joining = (
-        ordercast.join(name, members=MEMBERS, name=each, order=order, log=None if folder is None else folder / each)
-        for each in MEMBERS
-    )
-    return list(await asyncio.gather(*joining))
-
-
-async def live(folder: Path | None, order: str, size: int, count: int) -> tuple[float, float]:
-    """Processor microseconds of a message and member, and messages in a second."""
-    groups = await group_of(folder, order)
-
-    async def take(group: ordercast.Group) -> None:
-        left = count
-        while left > 0:
-            left -= len(await group.receive_batch())
-
-    async def send(group: ordercast.Group) -> None:
-        for _ in range(count // len(groups)):
-            await group.send(payload)
-
-    payload = bytes(size)
-    cpu, begun = time.process_time(), time.perf_counter()
-    await asyncio.gather(*map(take, groups), *map(send, groups))
-    seconds = time.perf_counter() - begun
-    cpu = (time.process_time() - cpu) / count / len(groups) * 1e6
-    await asyncio.gather(*(group.close() for group in groups))
-    return cpu, count / seconds
-
-
 async def durable_group(folder: Path, order: str, size: int) -> str:
     """Until messages are on the disks of a majority of three members: one after the other, and many at once."""
     groups = await group_of(folder, order)
@@ -193,20 +164,11 @@ async def durable_group(folder: Path, order: str, size: int) -> str:
     return f"{order}, durable at a majority, {found}"
 
 
-def live_groups(folder: Path, order: str, messages: int, turns: int = 5) -> list[str]:
+def live_groups(folder: Path, order: str, messages: int, turns: int) -> list[str]:
     """With and without logs, in turns: the medians."""
     lines = []
-    for size, wanted in ((100, messages), (1024, messages // 5)):
-        count = wanted - wanted % len(MEMBERS)
-        found: dict[bool, list[tuple[float, float]]] = {False: [], True: []}
-        for turn in range(turns):
-            for logged in (False, True):
-                place = folder / f"live-{order}-{size}-{turn}" if logged else None
-                found[logged].append(asyncio.run(live(place, order, size, count)))
-        for logged, each in found.items():
-            with_log = "with logs" if logged else "without  "
-            cpu, rate = statistics.median(one[0] for one in each), statistics.median(one[1] for one in each)
-            lines.append(f"{order}, {size} B, {with_log}: {cpu:.2f} µs, {rate:,.0f}/s")
+    for size, count in ((100, messages), (1024, messages // 5)):
+        lines.append(told(order, size, *in_turns(folder, order, size, count, turns)))
     lines += [asyncio.run(durable_group(folder / f"durable-{order}-{size}", order, size)) for size in (100, 1024)]
     return lines
 
@@ -218,6 +180,8 @@ def main() -> None:
     parser.add_argument("--megabytes", type=int, default=1024, help="size of the log that is recovered and checked")
     parser.add_argument("--messages", type=int, default=90_000, help="that a live group sends, of 100 bytes")
     parser.add_argument("--peers", action="store_true", help="measure others, too, and nothing else")
+    parser.add_argument("--floor", action="store_true", help="measure what it must cost, and nothing else")
+    parser.add_argument("--turns", type=int, default=5, help="with and without logs, of which medians are printed")
     asked = parser.parse_args()
     load = os.getloadavg()[0]
     print(f"Python {platform.python_version()}, {os.cpu_count()} cores, load {load:.1f}, folder {asked.folder}")
@@ -231,10 +195,16 @@ def main() -> None:
             return
         for size, megabytes in ((100, 64), (1024, 256)):
             print(saturated(place / f"saturated-{size}", size, megabytes))
+            if asked.floor:
+                print(floor(place / f"floor-{size}", size, PACKET))
+        if asked.floor:
+            for line in live_floor(place / "live", ORDERS, asked.messages, asked.turns):
+                print(line, flush=True)
+            return
         for size in (100, 1024):
             print(lone(place / f"lone-{size}", size, 200))
-        for order in ("sequenced", "total"):
-            for line in live_groups(place, order, asked.messages):
+        for order in ORDERS:
+            for line in live_groups(place, order, asked.messages, asked.turns):
                 print(line)
             print(lone_messages(place, order))
         for line in recovery_and_check(place / "large", asked.megabytes):
