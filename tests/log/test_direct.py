@@ -3,7 +3,7 @@
 import errno
 import fcntl
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
@@ -35,22 +35,18 @@ class Calls:
         return self._write(file, data if size is None else data[:size], start)
 
 
-@pytest.fixture
-def calls(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Calls:
-    found = Calls(monkeypatch)
+def watched(monkeypatch: pytest.MonkeyPatch, folder: Path) -> Calls:
+    """What is asked of the system from now on; skips the test where nothing can be written directly."""
     try:
-        os.close(os.open(tmp_path / "probe", os.O_RDWR | os.O_CREAT | os.O_DIRECT))
+        os.close(os.open(folder / "probe", os.O_RDWR | os.O_CREAT | os.O_DIRECT))
         os.close(os.memfd_create("probe"))
     except (OSError, AttributeError):
         pytest.skip("this system has no direct writes, or not in this folder")
-    return found
+    return Calls(monkeypatch)
 
 
-@pytest.fixture
-def file(tmp_path: Path) -> Iterator[FolderFile]:
-    opened = FolderFile(os.open(tmp_path / "file", os.O_RDWR | os.O_CREAT))
-    yield opened
-    opened.close()
+def opened(folder: Path) -> FolderFile:
+    return FolderFile(os.open(folder / "file", os.O_RDWR | os.O_CREAT))
 
 
 def pieces(random: Random, size: int) -> list[bytes | memoryview]:
@@ -60,7 +56,8 @@ def pieces(random: Random, size: int) -> list[bytes | memoryview]:
     return [memoryview(data)[low:high] for low, high in zip([0, *ends], [*ends, size], strict=True)]
 
 
-def test_files_have_what_was_written_in_large_and_small_pieces(file: FolderFile, calls: Calls, tmp_path: Path) -> None:
+def test_files_have_what_was_written_in_large_and_small_pieces(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    calls, file = watched(monkeypatch, tmp_path), opened(tmp_path)
     random, expected = Random(7), bytearray()
     sizes = [1, 100, PAGE, MIN_SIZE - 1, MIN_SIZE, MIN_SIZE + 5000, 5 * MIN_SIZE, 3 * MIN_SIZE + 1]
     for _ in range(60):
@@ -76,6 +73,7 @@ def test_files_have_what_was_written_in_large_and_small_pieces(file: FolderFile,
     assert len(calls.direct) > 10
     assert all(start % PAGE == size % PAGE == 0 for start, size in calls.direct)
     assert all(size < PAGE for _, size in calls.cached), "what is before and behind whole pages"
+    file.close()
 
 
 @pytest.mark.parametrize(
@@ -83,15 +81,18 @@ def test_files_have_what_was_written_in_large_and_small_pieces(file: FolderFile,
 )
 @pytest.mark.parametrize("start", [0, 1])
 def test_only_large_writes_pass_the_cache_by(
-    file: FolderFile, calls: Calls, size: int, is_direct: bool, start: int
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, size: int, is_direct: bool, start: int
 ) -> None:
+    calls, file = watched(monkeypatch, tmp_path), opened(tmp_path)
     data = bytes(size - 1) + b"x"
     assert file.write(start, [data]) == size
     assert bool(calls.direct) is is_direct
     assert file.read(start, size + 1) == data
+    file.close()
 
 
-def test_a_write_may_be_shorter_at_each_of_its_three_pieces(file: FolderFile, calls: Calls, tmp_path: Path) -> None:
+def test_a_write_may_be_shorter_at_each_of_its_three_pieces(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    calls, file = watched(monkeypatch, tmp_path), opened(tmp_path)
     data = Random(1).randbytes(MIN_SIZE + PAGE)
     for short in range(3):
         left = iter(range(10))
@@ -103,6 +104,7 @@ def test_a_write_may_be_shorter_at_each_of_its_three_pieces(file: FolderFile, ca
         calls.answer = lambda *_: None
         write_all(file, start + done, data[done:])
         assert (tmp_path / "file").read_bytes()[start : start + len(data)] == data
+    file.close()
 
 
 def refuse(error: int) -> Callable[..., int]:
@@ -114,8 +116,9 @@ def refuse(error: int) -> Callable[..., int]:
 
 @pytest.mark.parametrize("what", ["flag", "memory file", "open", "write", "memory"])
 def test_what_cannot_be_direct_goes_through_the_cache_and_is_not_tried_again(
-    file: FolderFile, calls: Calls, monkeypatch: pytest.MonkeyPatch, what: str
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, what: str
 ) -> None:
+    calls, file = watched(monkeypatch, tmp_path), opened(tmp_path)
     tried = []
 
     def refused(*_: object) -> int:
@@ -138,13 +141,16 @@ def test_what_cannot_be_direct_goes_through_the_cache_and_is_not_tried_again(
         assert file.read(start, len(data)) == data
     assert calls.direct == []
     assert len(tried) == (what not in {"flag", "memory file"})
+    file.close()
 
 
 @pytest.mark.parametrize("error", [errno.EIO, errno.ENOSPC])
-def test_an_error_of_the_disk_is_raised(file: FolderFile, calls: Calls, error: int) -> None:
+def test_an_error_of_the_disk_is_raised(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, error: int) -> None:
+    calls, file = watched(monkeypatch, tmp_path), opened(tmp_path)
     calls.answer = lambda is_direct, _: refuse(error)() if is_direct else None
     with pytest.raises(OSError, match=os.strerror(error)):
         file.write(0, [bytes(MIN_SIZE)])
+    file.close()
 
 
 def open_files() -> set[str]:
@@ -152,18 +158,19 @@ def open_files() -> set[str]:
 
 
 @pytest.mark.parametrize("fails", [None, "memfd_create", "ftruncate"])
-def test_no_file_stays_open(tmp_path: Path, calls: Calls, monkeypatch: pytest.MonkeyPatch, fails: str | None) -> None:
-    before = open_files()
-    opened = FolderFile(os.open(tmp_path / "file", os.O_RDWR | os.O_CREAT))
+def test_no_file_stays_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: str | None) -> None:
+    calls, before = watched(monkeypatch, tmp_path), open_files()
+    file = opened(tmp_path)
     if fails is not None:
         monkeypatch.setattr(os, fails, refuse(errno.ENOMEM))
-    opened.write(0, [bytes(MIN_SIZE)])
+    file.write(0, [bytes(MIN_SIZE)])
     assert bool(calls.direct) is (fails is None)
-    opened.close()
+    file.close()
     assert open_files() == before
 
 
-def test_a_log_with_large_frames_is_whole_and_is_opened_again(tmp_path: Path, calls: Calls) -> None:
+def test_a_log_with_large_frames_is_whole_and_is_opened_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = watched(monkeypatch, tmp_path)
     payload = Random(3).randbytes(3 * MIN_SIZE + 1)
     for turn in range(3):
         with Log(tmp_path / "log", GROUP) as log:

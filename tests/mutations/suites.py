@@ -407,14 +407,14 @@ SUITES = (
         "log",
         [
             *(f"log.{name}" for name in ("format", "segments", "recovery", "manifest", "published_end", "snapshots")),
-            *("log.whole_files", "log.damage", "log.truncation"),
+            *("log.whole_files", "log.damage", "log.truncation", "log.disk", "log.direct"),
             *(f"log.{name}" for name in ("files", "retention", "writer", "reader", "check", "arrow", "agreement")),
         ],
         Battery(
             [
                 *(f"log.test_{name}" for name in ("format", "recovery", "retention", "reader", "agreement")),
                 *("log.test_writer", "log.test_histories", "log.test_damage", "log.test_truncation"),
-                *("log.test_order_of_changes", "log.test_log_bounds", "log.test_log_calls"),
+                *("log.test_order_of_changes", "log.test_log_bounds", "log.test_log_calls", "log.test_direct"),
             ]
         ),
     ),
