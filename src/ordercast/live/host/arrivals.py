@@ -200,8 +200,8 @@ class Arrivals:
         host = self._host
         if host is None:
             return
-        full = self._inbox.bytes > HARD_LIMIT or (host.may_be_behind and host.is_behind)
-        if full and isinstance(unit, DataUnit) and self._is_dropped(host):
+        may_drop = self._inbox.bytes > HARD_LIMIT or host.may_be_behind
+        if may_drop and isinstance(unit, DataUnit) and self._is_dropped(host):
             return
         host.receive(unit)
 
@@ -227,16 +227,16 @@ class Arrivals:
             self.session.handle(events.TrafficReceived(self._view.nodes[place]))
 
     def _is_dropped(self, host: Host) -> bool:
-        """There is no room: the unit counts as lost, and will be sent again.
+        """If there is no room the unit counts as lost, and will be sent again.
 
         An application that has closed the group need not read any more: if more was dropped the others could never
         close, so the group is aborted.
         """
+        if not host.is_behind and self._inbox.bytes <= HARD_LIMIT:
+            return False
         if self.at_rest is None or host.is_behind:
             self._counts.overrun += 1
-            return True
-        if self._inbox.bytes > HARD_LIMIT:
+        else:
             name, unread = self._owner.name, f"{HARD_LIMIT >> 20} MiB"
             self._owner.ending.abort(f"{name} has closed the group and does not read: more than {unread} arrived since")
-            return True
-        return False
+        return True

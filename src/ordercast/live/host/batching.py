@@ -10,6 +10,7 @@ The first byte of a packet's payload tells which of these it holds: see `message
 
 import asyncio
 import itertools
+import sys
 from asyncio import Future
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -142,6 +143,10 @@ class OutgoingBatch:
         self._waiting = [pair for pair in self._waiting if pair[1] is not future]
 
 
+_NO_BATCH = OutgoingBatch(b"", TO_ALL, 0)
+_NO_BATCH.size = sys.maxsize  # nothing fits behind it
+
+
 class Outbox:
     """Messages that the application has sent and the protocol has not taken yet: the highest priority first."""
 
@@ -149,7 +154,7 @@ class Outbox:
         """`room`: bytes of messages, with their lengths, that fit into a packet."""
         self.room = room
         self._queues: dict[int, deque[OutgoingBatch]] = {}  # by priority
-        self._open: OutgoingBatch | None = None  # the last of its queue; takes more until it is taken itself
+        self._open = _NO_BATCH  # the last of its queue; takes more until it is taken itself
         self.growing = False
         """The application is still adding: a batch that is not full is not taken."""
         self.paused = False
@@ -163,12 +168,7 @@ class Outbox:
         """Adds a message to a batch. The messages of a batch share its receipt."""
         size = len(payload) + LENGTH_COST
         batch = self._open
-        if (
-            batch is not None
-            and batch.size + size <= self.room
-            and batch.destinations == destinations
-            and batch.priority == priority
-        ):
+        if batch.size + size <= self.room and batch.destinations == destinations and batch.priority == priority:
             batch.parts.append(payload)
             batch.size += size
             self.pending_bytes += size
@@ -176,7 +176,7 @@ class Outbox:
         if size <= self.room:
             self._open = self._append(OutgoingBatch(payload, destinations, priority))
             return self._open.receipt
-        self._open = None
+        self._open = _NO_BATCH
         for batch in LargeMessage(payload, self.room - LENGTH_COST, destinations, priority).batches():
             last = self._append(batch)
         return last.receipt
@@ -202,9 +202,9 @@ class Outbox:
         queue.append(batch)
         return batch
 
-    def last(self) -> tuple[OutgoingBatch | None, int]:
+    def last(self) -> tuple[OutgoingBatch, int]:
         """The batch that takes more, and its size: another value than before if anything was added."""
-        return self._open, self._open.size if self._open is not None else 0
+        return self._open, self._open.size
 
     def take(self) -> OutgoingBatch | None:
         """The next batch for the protocol, if there is one; while the outbox grows, only one that takes no more."""
@@ -218,7 +218,7 @@ class Outbox:
         if not queue:
             del self._queues[priority]
         if batch is self._open:
-            self._open = None
+            self._open = _NO_BATCH
         self.pending_bytes -= batch.size
         if self.pending_bytes <= PENDING_LIMIT:
             self._has_room.set()
@@ -248,7 +248,7 @@ class Outbox:
             for batch in queue:
                 batch.give_up(why)
         self._queues.clear()
-        self._open, self.pending_bytes = None, 0
+        self._open, self.pending_bytes = _NO_BATCH, 0
 
 
 def _with_beginnings(batches: list[OutgoingBatch]) -> list[OutgoingBatch]:

@@ -250,7 +250,7 @@ class Host:
         outbox, own = self._outbox, self.own
         if not self._direct and self.member.phase is not Phase.MEMBER:
             return  # it was just excluded: what is taken now would be lost
-        while outbox and own.has_room() and self._may_send():
+        while outbox.pending_bytes and own.has_room() and self._may_send():
             batch = outbox.take()
             if batch is None:
                 break
@@ -403,16 +403,16 @@ class Host:
             self.own.reached(packet, output.level)
 
     def _reached(self, output: Reached, *, by_view: bool = False) -> None:
-        packet, level, pacing = output.packet, output.level, self._pacing
+        packet, level = output.packet, output.level
         if self._records:
             self.recorder.level(level, packet, by_view=by_view)
-        if level == ACCEPTED:
-            if pacing.begins_at_accepted:
-                pacing.begin(packet)
-            if pacing.acknowledges and packet.destinations != self._everybody:
-                pacing.accepted_by_some()
-        elif packet.seq == pacing.seq and pacing.acknowledges and level == PREACKNOWLEDGED:
-            pacing.ends(packet)
+        if level is ACCEPTED:
+            if self._pacing.begins_at_accepted:
+                self._pacing.begin(packet)
+            if packet.destinations != self._everybody:
+                self._pacing.accepted_by_some()
+        elif level is PREACKNOWLEDGED and packet.seq == self._pacing.seq and self._pacing.acknowledges:
+            self._pacing.ends(packet)
         if packet.source == self._me:
             self.own.reached(packet, level)
 

@@ -181,7 +181,7 @@ class Orderer(DeclaredState):
     def is_full(self) -> bool:
         """True if the history has no room."""
         reception = self.reception
-        if 0 < self.max_bytes <= self.history_bytes:
+        if self.max_bytes and self.history_bytes >= self.max_bytes:
             return True
         return reception.received_below - reception.stable_below >= self.max_history
 

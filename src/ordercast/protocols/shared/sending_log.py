@@ -1,6 +1,6 @@
 """The sending log (the papers' SL): the source's retransmission buffer."""
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable
 from typing import Final
 
@@ -16,7 +16,7 @@ class SendingLog(DeclaredState):
     by_destination: list[deque[Packet]]
     """What each node has not acknowledged, in the order of the numbers to it (PSEQ)."""
     lacking: Derived[dict[int, int]]
-    """By seq: the number of destinations that have not acknowledged it."""
+    """By seq, ascending: the number of destinations that have not acknowledged it."""
 
     def __init__(self, me: int, nodes: int) -> None:
         self.me = me
@@ -25,13 +25,14 @@ class SendingLog(DeclaredState):
 
     def derive(self) -> None:
         """Counts the destinations of each packet."""
-        self.lacking = {}
-        for packets in self.by_destination:
-            for packet in packets:
-                self.lacking[packet.seq] = self.lacking.get(packet.seq, 0) + 1
+        self.lacking = dict(sorted(Counter([packet.seq for log in self.by_destination for packet in log]).items()))
 
     def __len__(self) -> int:
         return len(self.lacking)
+
+    def lowest(self, default: int) -> int:
+        """The lowest seq that is kept."""
+        return next(iter(self.lacking), default)
 
     def append(self, packet: Packet) -> None:
         """Keeps a packet until all its destinations, other than this node, have accepted it."""

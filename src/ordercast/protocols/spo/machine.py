@@ -165,7 +165,8 @@ class Spo(LossDetection):
         self.reported_free = self.free_buffers()
         expected, logs, settled_below = self.expected, self.accepted.logs, 0
         if self.views:
-            logs = [held or log for held, log in zip(self.settlement.held, logs, strict=True)]
+            if any(self.settlement.held):
+                logs = [held or log for held, log in zip(self.settlement.held, logs, strict=True)]
             settled_below = self.settlement.said_below = self.settlement.settled_below[self.me]
         return Status(
             self.stamp,
@@ -257,15 +258,14 @@ class Spo(LossDetection):
         self.free[source] = status.free
         self.accepted.acknowledged_below[source] = status.expects
         self.preacknowledged.acknowledged_below[source] = status.preacknowledged_below
-        for packet in self.sent.acknowledge(source, status.expects[self.me]):
-            self.window_changed = True
-            if not packet.destinations & self.my_bit:
-                out.append(Reached(PREACKNOWLEDGED, packet))
-                self.await_acknowledgment(self.nodes, packet, out)
+        acknowledged = self.sent.acknowledge(source, status.expects[self.me])
+        if acknowledged:
+            self.note_accepted(acknowledged, out)
         if self.views:
             if self.settlement.hear(source, status.settled_below):
-                self.note_preacknowledged(source, self.settlement.release(source), out)
-            self.settle(out)
+                self.note_preacknowledged(source, self.settlement.release(source, []), out)
+            if acknowledged:
+                self.settle(out)
         if self.accepted.waiting_for[source]:
             for log in self.accepted.unblocked_by(source):
                 self.preacknowledge(log, out)
@@ -276,19 +276,31 @@ class Spo(LossDetection):
             self.inferred_loss_timer = True
             self.set_timer(INFERRED_LOSS, self.config.timing.inferred_loss, out)
 
+    def note_accepted(self, packets: list[Packet], out: list[Output]) -> None:
+        """All destinations of these own packets have accepted them; those to me are pre-acknowledged in their log."""
+        self.window_changed = True
+        for packet in packets:
+            if not packet.destinations & self.my_bit:
+                out.append(Reached(PREACKNOWLEDGED, packet))
+                self.await_acknowledgment(self.nodes, packet, out)
+
     # --- pre-acknowledgment and acknowledgment (EN 4.3 and 4.4, JP 3.3 and 3.4) ---
 
     def preacknowledge(self, source: int, out: list[Output]) -> None:
         """PACK action: packets that all their destinations have accepted; with views, behind settled ones only."""
         packets = self.accepted.take_acknowledged(source)
-        self.note_preacknowledged(source, self.settlement.release(source, packets) if self.views else packets, out)
+        if packets and self.views:
+            packets = self.settlement.release(source, packets)
+        if packets:
+            self.note_preacknowledged(source, packets, out)
 
     def settle(self, out: list[Output]) -> None:
         """With views: all that follows when own packets were sent, or accepted by all their destinations."""
         settlement = self.settlement
         if settlement.unsettled and settlement.settle_own(self.sent, self.next_seq):
             self.window_changed = True
-            self.note_preacknowledged(self.me, settlement.release(self.me), out)
+            if settlement.held[self.me]:
+                self.note_preacknowledged(self.me, settlement.release(self.me, []), out)
             if settlement.owes_status():
                 self.status_due = True
 

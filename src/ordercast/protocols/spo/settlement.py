@@ -57,7 +57,7 @@ class Settlement(DeclaredState):
 
     def settle_own(self, sent: SendingLog, next_seq: int) -> bool:
         """Own packets were accepted or sent: what is settled now. True if it is more than before."""
-        below = min([log[0].seq for log in sent.by_destination if log], default=next_seq)
+        below = sent.lowest(next_seq)
         if below <= self.settled_below[self.me]:
             return False
         self.settled_below[self.me] = below
@@ -79,12 +79,12 @@ class Settlement(DeclaredState):
         held = self.held[source]
         return bool(held) and held[0].seq <= below
 
-    def release(self, source: int, packets: Sequence[Packet] = ()) -> list[Packet]:
+    def release(self, source: int, packets: list[Packet]) -> list[Packet]:
         """Adds packets that all their destinations have accepted; takes out those that wait for nothing more."""
         held, below = self.held[source], self.settled_below[source]
         if packets and not held and packets[-1].seq <= below:  # nothing is lost: none of them waits
             self.settled_below[source] = max(below, packets[-1].seq + 1)
-            return list(packets)
+            return packets
         released = []
         held.extend(packets)
         while held and held[0].seq <= below:
