@@ -414,7 +414,8 @@ SUITES = (
             [
                 *(f"log.test_{name}" for name in ("format", "recovery", "retention", "reader", "agreement")),
                 *("log.test_writer", "log.test_histories", "log.test_damage", "log.test_truncation"),
-                *("log.test_order_of_changes", "log.test_log_bounds", "log.test_log_calls", "log.test_direct"),
+                *("log.test_order_of_changes", "log.test_log_bounds", "log.test_log_calls"),
+                *("log.test_disk", "log.test_direct"),
             ]
         ),
     ),

@@ -45,12 +45,10 @@ class DirectWriter:
                 self._gathered = os.memfd_create("ordercast log")
                 stack.callback(os.close, self._gathered)
                 os.ftruncate(self._gathered, MAX_SIZE + _PAGE)
-                memory = mmap.mmap(self._gathered, MAX_SIZE + _PAGE)
+                self._memory = memoryview(mmap.mmap(self._gathered, MAX_SIZE + _PAGE))
             except OSError as error:
                 raise NotDirectError from error
-            stack.callback(memory.close)
-            self._memory = memoryview(memory)
-            stack.callback(self._memory.release)
+            stack.callback(self._memory.release)  # and with it the map, to which nothing else refers
             self.close = stack.pop_all().close
             """Closes what was opened here."""
 

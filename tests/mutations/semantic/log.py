@@ -7,6 +7,7 @@ import msgspec
 
 from ordercast.log import (
     damage,
+    direct,
     manifest,
     published_end,
     reader,
@@ -19,6 +20,7 @@ from ordercast.log import (
 )
 from ordercast.log import disk as disk_module
 from ordercast.log import format as log_format
+from ordercast.log.direct import DirectWriter, NotDirectError
 from ordercast.log.files import LogFiles
 from ordercast.log.format import NO_HASH, FrameBuilder
 from ordercast.log.segments import Scan
@@ -382,6 +384,48 @@ def _does_not_tell_failures() -> None:
 @MUTANTS.add("all that waits is one frame", "log.writer")
 def _gathers_without_limit() -> None:
     writer.MAX_FRAME = 1 << 40
+
+
+@MUTANTS.add("no write passes the page cache by", "log.disk")
+def _caches_all() -> None:
+    setattr(disk_module, "MIN_SIZE", 1 << 40)  # noqa: B010 (it is not exported)
+
+
+@MUTANTS.add("a large write ends with its last whole page", "log.direct")
+def _forgets_the_rest_of_a_page() -> None:
+    def around(write: Method) -> Method:
+        return lambda self, file, start, data: (
+            len(data) if file == self._cached and start % 4096 == 0 else write(self, file, start, data)
+        )
+
+    wrap(DirectWriter, "_write", around)
+
+
+@MUTANTS.add("a large write begins with its first whole page", "log.direct")
+def _forgets_the_beginning_of_a_page() -> None:
+    def around(write: Method) -> Method:
+        return lambda self, file, start, data: len(data) if start % 4096 else write(self, file, start, data)
+
+    wrap(DirectWriter, "_write", around)
+
+
+@MUTANTS.add("a file system that writes nothing directly fails the log", "log.direct")
+def _insists_on_direct_writes() -> None:
+    setattr(direct, "NotDirectError", OSError)  # noqa: B010 (it is the module's own name that counts)
+
+
+@MUTANTS.add("an error of the disk is taken for a file system that writes nothing directly", "log.direct")
+def _hides_errors() -> None:
+    def around(write: Method) -> Method:
+        def changed(self: DirectWriter, start: int, parts: list[bytes]) -> Any:
+            try:
+                return write(self, start, parts)
+            except OSError as error:
+                raise NotDirectError from error
+
+        return changed
+
+    wrap(DirectWriter, "write", around)
 
 
 @MUTANTS.add("damage: the note that says so is not written", "log.damage")
