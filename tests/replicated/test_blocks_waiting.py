@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from typing import Any
 
@@ -27,6 +27,20 @@ async def give_up(waiting: "asyncio.Task[Any]") -> None:
     waiting.cancel()
     with suppress(asyncio.CancelledError):
         await waiting
+
+
+async def the_end_is_told(group: InMemory, wait: Callable[[str], Coroutine[Any, Any, Any]]) -> None:
+    """B has given up waiting when it ends; C waits."""
+    waiting, late = asyncio.create_task(wait("C")), asyncio.create_task(wait("B"))
+    await asyncio.sleep(0)
+    late.cancel()
+    group.ends("B")
+    await group.turns()
+    group.ends("C")
+    with pytest.raises(GroupClosed):
+        await waiting
+    with suppress(asyncio.CancelledError):
+        await late
 
 
 # --- lock and leader ---
@@ -230,17 +244,7 @@ def test_a_worker_that_was_excluded_asks_again() -> None:
 
 def test_a_queue_that_ends_is_told_to_whoever_waits() -> None:
     async def test(group: InMemory) -> None:
-        waiting = asyncio.create_task(group["C"].get())
-        late = asyncio.create_task(group["B"].get())
-        await asyncio.sleep(0)
-        late.cancel()
-        group.ends("B")
-        await group.turns()
-        group.ends("C")
-        with pytest.raises(GroupClosed):
-            await waiting
-        with suppress(asyncio.CancelledError):
-            await late
+        await the_end_is_told(group, lambda name: group[name].get())
 
     in_memory(Queue, test)
 
@@ -307,16 +311,7 @@ def test_a_barrier_that_opened_while_one_was_away_has_opened_for_it() -> None:
 
 def test_a_barrier_that_ends_is_told_to_whoever_waits() -> None:
     async def test(group: InMemory) -> None:
-        waiting, late = asyncio.create_task(group["C"].wait()), asyncio.create_task(group["B"].wait())
-        await asyncio.sleep(0)
-        late.cancel()
-        group.ends("B")
-        await group.turns()
-        group.ends("C")
-        with pytest.raises(GroupClosed):
-            await waiting
-        with suppress(asyncio.CancelledError):
-            await late
+        await the_end_is_told(group, lambda name: group[name].wait())
 
     in_memory(Barrier, test)
 

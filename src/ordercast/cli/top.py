@@ -11,31 +11,23 @@ import typer
 from rich.console import Console
 from rich.live import Live
 
-from ordercast.cli.shared.group_contacts import contact_addresses
-from ordercast.cli.shared.live_options import INSECURE, KEY_ONCE, contacts_from, telling_options
+from ordercast.cli.shared.group_contacts import CONTACTS, MAX_SECONDS, TIMEOUT, require_askable, whom_to_ask
+from ordercast.cli.shared.live_options import INSECURE, KEY_ONCE, telling_options
 from ordercast.cli.shared.top_view import LEVELS, Look, rates_of, screen
 from ordercast.live.group_members import inspect_members
-from ordercast.live.join import keys_for
-from ordercast.live.transport.addresses import Address, address_of, require_group_name
+from ordercast.live.transport.addresses import Address, address_of
 from ordercast.model.config import require
 from ordercast.model.errors import JoinError
-from ordercast.wire.keys import GroupKeys, keys_from_file
-
-_MAX_TIMEOUT = 3600.0
+from ordercast.wire.keys import GroupKeys
 
 
 def top_command(
     group: Annotated[str, typer.Argument(help="Name of the group.")],
-    contacts: Annotated[
-        str,
-        typer.Option(
-            "--join", help="Where to ask: `local`, this machine; or addresses of some members: HOST:PORT,HOST:PORT,…"
-        ),
-    ] = "local",
+    contacts: Annotated[str, CONTACTS] = "local",
     key: Annotated[Path | None, KEY_ONCE] = None,
     insecure: Annotated[bool, INSECURE] = False,
     every: Annotated[float, typer.Option(help="Seconds between two looks.")] = 1.0,
-    timeout: Annotated[float, typer.Option(help="Seconds to wait for the first answer.")] = 3.0,
+    timeout: Annotated[float, TIMEOUT] = 3.0,
     once: Annotated[bool, typer.Option("--once", help="Look twice, print the second look, and exit.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print a line of JSON for each look instead.")] = False,
 ) -> None:
@@ -44,15 +36,11 @@ def top_command(
     Nothing changes in the group: one that asks does not become a member.
     Exit status 0: interrupted, or --once; 1: no member answers; 2: an argument is wrong.
     """
-    require_group_name(group)
-    require(0 < timeout <= _MAX_TIMEOUT, f"--timeout must be 0 to {_MAX_TIMEOUT:g} seconds, not {timeout:g}")
-    require(0.1 <= every <= _MAX_TIMEOUT, f"--every must be 0.1 to {_MAX_TIMEOUT:g} seconds, not {every:g}")
+    require_askable(group, timeout)
+    require(0.1 <= every <= MAX_SECONDS, f"--every must be 0.1 to {MAX_SECONDS:g} seconds, not {every:g}")
     try:
         with telling_options():
-            if key is not None:
-                keys_from_file(key)  # one that cannot be read is told before a group is looked for
-            asked = contact_addresses(group, contacts_from(contacts))
-            keys = keys_for(asked, key, insecure=insecure)
+            asked, keys = whom_to_ask(group, contacts, key, insecure=insecure)
         watch = _Watch(group, asked, keys, timeout)
         with suppress(KeyboardInterrupt):
             asyncio.run(_watched(watch, every, once=once, json=json))
