@@ -126,7 +126,7 @@ def test_who_hears_only_a_minority_stops_and_does_not_end_the_group_of_the_other
     async def test() -> None:
         async with group_of("A", "B", "C", close=False, order="sequenced", failure_timeout=0.6) as groups:
             deaf = member_of(groups["A"])
-            deaf.transport._seal.open = lambda _: Rejection.FORGED  # type: ignore[method-assign, assignment]
+            deaf.transport.seal.open = lambda _: Rejection.FORGED  # type: ignore[method-assign, assignment]
             sending = asyncio.create_task(send_for_ever(groups["A"]))
             while not groups["A"].blocked:
                 await asyncio.sleep(0.01)

@@ -136,7 +136,7 @@ def stays_small(groups: list[Group]) -> None:
     for group in groups:
         lines = member_of(group).transport
         assert len(lines.dropped) < 30
-        assert remembered(lines._seal) <= REMEMBERED + len(NAMES) + 1
+        assert remembered(lines.seal) <= REMEMBERED + len(NAMES) + 1
         logs = group.stats().logs
         assert logs["held"] + logs["accepted"] + logs["preacknowledged"] < 20_000
     for place in PLACES.values():
@@ -228,13 +228,13 @@ def heard_bodies(groups: list[Group]) -> list[bytes]:
     bodies = [joined([b"\x90"])]
     for group in groups:
         lines = member_of(group).transport
-        seal = lines._seal.seal
+        seal = lines.seal.seal
 
         def listen(*arguments: Any, seal: Callable[..., bytes] = seal) -> bytes:
             bodies.append(arguments[4])
             return seal(*arguments)
 
-        lines._seal.seal = listen  # type: ignore[method-assign, assignment]
+        lines.seal.seal = listen  # type: ignore[method-assign, assignment]
     return bodies
 
 

@@ -490,14 +490,14 @@ def test_an_excluded_member_returns_and_loads_the_state_again() -> None:
 def silence(member: Any) -> None:
     """Nothing reaches it, and nothing of it reaches others."""
     endpoint = member.transport.endpoint
-    endpoint.hidden = (endpoint.send, endpoint.send_to_all, endpoint._receive)
+    endpoint.hidden = (endpoint.send, endpoint.send_to_all, endpoint.receive)
     endpoint.send = endpoint.send_to_all = lambda *_: None
-    endpoint._receive = lambda _: None
+    endpoint.receive = lambda _: None
 
 
 def hears_again(member: Any) -> None:
     endpoint = member.transport.endpoint
-    endpoint.send, endpoint.send_to_all, endpoint._receive = endpoint.hidden
+    endpoint.send, endpoint.send_to_all, endpoint.receive = endpoint.hidden
 
 
 def test_a_group_that_is_closed_while_nobody_reads_does_not_wait_for_a_joiner() -> None:

@@ -337,14 +337,14 @@ def test_who_did_not_hear_of_the_next_view_cannot_abort_it() -> None:
         async with group_of(*"ABC", close=False, order="sequenced", failure_timeout=TIMEOUT) as groups:
             readers = [Reader(groups[name]) for name in "AC"]
             member = member_of(groups["B"])
-            send, receive = member.transport.endpoint.send, member.transport._seal.open
+            send, receive = member.transport.endpoint.send, member.transport.seal.open
             member.transport.endpoint.send = lambda *_: None  # type: ignore[method-assign]
-            member.transport._seal.open = lambda _: Rejection.FORGED  # type: ignore[method-assign, assignment]
+            member.transport.seal.open = lambda _: Rejection.FORGED  # type: ignore[method-assign, assignment]
             while not all(reader.views() for reader in readers):
                 await asyncio.sleep(0.01)
             member.transport.endpoint.send = send  # type: ignore[method-assign]
             await groups["B"].abort("it took too long")
-            member.transport._seal.open = receive  # type: ignore[method-assign]
+            member.transport.seal.open = receive  # type: ignore[method-assign]
             await asyncio.sleep(0.2)
             assert member_of(groups["A"]).ending.why is member_of(groups["C"]).ending.why is None
             await asyncio.gather(groups["A"].close(), groups["C"].close())

@@ -127,7 +127,7 @@ class History(NamedTuple):
 
     @staticmethod
     def shown(disk: FaultyDisk) -> object:
-        return tuple(sorted((name, bytes(inode.shown)) for name, inode in disk._shown.items()))
+        return tuple(sorted((name, bytes(inode.shown)) for name, inode in disk.files.items()))
 
 
 HISTORIES = {

@@ -98,7 +98,7 @@ def test_after_a_regular_end_all_of_it_is_read_even_if_the_power_fails() -> None
     disk: FaultyDisk = quiet_disk()
     log = write_frames(disk, range(3), ONE)
     log.close()
-    assert disk._shown[END].on_disk == disk._shown[END].shown
+    assert disk.files[END].on_disk == disk.files[END].shown
     disk.sync()
     disk.restart(power=True)
     assert payloads(disk) == written(range(3))

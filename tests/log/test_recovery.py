@@ -22,7 +22,7 @@ FIRST = segment_name(0)
 def copy_of(disk: FaultyDisk) -> FaultyDisk:
     """Another disk with the same contents, all of them synced."""
     found: FaultyDisk = quiet_disk()
-    for name, inode in disk._shown.items():
+    for name, inode in disk.files.items():
         found.create(name).write(0, [bytes(inode.shown)])
     settle(found)
     return found
@@ -30,18 +30,18 @@ def copy_of(disk: FaultyDisk) -> FaultyDisk:
 
 def settle(disk: FaultyDisk) -> None:
     disk.sync()
-    for inode in disk._shown.values():
+    for inode in disk.files.values():
         inode.sync()
 
 
 def cut(disk: FaultyDisk, name: str, size: int) -> None:
-    disk._shown[name].cut(size)
-    disk._shown[name].sync()
+    disk.files[name].cut(size)
+    disk.files[name].sync()
 
 
 def without_end(disk: FaultyDisk) -> FaultyDisk:
     """As after a power failure: the published end was never synced."""
-    if END in disk._shown:
+    if END in disk.files:
         disk.remove(END)
     disk.sync()
     return disk
@@ -110,7 +110,7 @@ def test_a_flipped_bit_below_a_mark_is_damage_and_in_the_last_frame_it_is_set_as
             assert log.tail.size == FRAME
             assert log.tail.kept == (f"{FIRST}.tail" in disk.names()) == ("checksum" in log.tail.why)
             if log.tail.kept:
-                assert len(disk._shown[f"{FIRST}.tail"].on_disk) == FRAME
+                assert len(disk.files[f"{FIRST}.tail"].on_disk) == FRAME
                 assert check_disk(disk).set_aside == (f"{FIRST}.tail",)
 
 
@@ -169,7 +169,7 @@ def test_what_no_mark_covers_is_written_again_since_it_may_only_be_shown() -> No
     disk: FaultyDisk = quiet_disk()
     log = write_frames(disk, range(1), ONE)
     log.packets([packet(1)])
-    inode = disk._shown[FIRST]
+    inode = disk.files[FIRST]
     inode._forget()  # the sync failed: clean, and not written
     assert len(inode.on_disk) < len(inode.shown)
     again = LogFiles(disk, GROUP, ONE)
@@ -195,7 +195,7 @@ def test_the_name_of_an_empty_segment_is_written_again_since_it_may_only_be_show
 def test_a_message_that_holds_a_copy_of_the_log_is_not_taken_for_it() -> None:
     disk: FaultyDisk = quiet_disk()
     log = write_frames(disk, range(2), ONE)
-    text = bytes(disk._shown[FIRST].shown)
+    text = bytes(disk.files[FIRST].shown)
     text = bytes(-len(text) % 8) + text
     log.packets([Packet(0, 4, [len(text)], text)])  # never synced
     disk.open(FIRST).write(disk.size(FIRST) - len(text) - 8, [b"changed!"])

@@ -176,10 +176,10 @@ def test_dropped_segments_that_come_back_do_not_count() -> None:
     disk: FaultyDisk = quiet_disk()
     log = write_frames(disk, range(12))
     save(log)
-    before = dict(disk._shown)
+    before = dict(disk.files)
     log.drop_below(log.next)
     names = sorted(name for name in before if name.isdigit())
-    disk._shown[names[1]] = disk._on_disk[names[1]] = before[names[1]]
+    disk.files[names[1]] = disk._on_disk[names[1]] = before[names[1]]
     kept = payloads(disk)
     again = LogFiles(disk, GROUP, SMALL)
     assert again.next == 24

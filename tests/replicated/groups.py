@@ -69,8 +69,8 @@ async def cluster(make: Callable[[], S], names: str = "ABC", **options: Any) -> 
 async def cut_off(group: Cluster[Any], name: str) -> None:
     """It lives, hears nothing, is excluded, and returns."""
     endpoint = member_of(group.members[name].group).transport.endpoint
-    heard, endpoint._receive = endpoint._receive, lambda _: None
+    heard, endpoint.receive = endpoint.receive, lambda _: None
     others = next(each for other, each in group.members.items() if other != name)
     await until(lambda: name not in others.members)
-    endpoint._receive = heard
+    endpoint.receive = heard
     await until(lambda: name in others.members)

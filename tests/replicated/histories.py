@@ -196,13 +196,13 @@ async def history_of(
 def lose(group: Cluster[Any], name: str, rng: random.Random) -> None:
     """From now on it does not hear some datagrams."""
     endpoint = member_of(group.members[name].group).transport.endpoint
-    heard = endpoint._receive
+    heard = endpoint.receive
 
     def hear(datagram: Any) -> None:
         if rng.random() >= LOST:
             heard(datagram)
 
-    endpoint._receive = hear
+    endpoint.receive = hear
 
 
 async def joined(group: Cluster[Any], seed: int) -> Client:

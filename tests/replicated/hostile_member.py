@@ -147,13 +147,13 @@ async def main(name: str, group: str, folder: Path, *, logged: bool) -> None:
 
 async def obey(endpoint: Any) -> str:
     """Until it is told to end, with what it is asked then."""
-    receive, send = endpoint._receive, endpoint.send
+    receive, send = endpoint.receive, endpoint.send
     while True:
         word: str = (await asyncio.to_thread(sys.stdin.readline)).strip()
         if word == "deaf":
-            endpoint._receive = lambda _: None
+            endpoint.receive = lambda _: None
         elif word == "hear":
-            endpoint._receive = receive
+            endpoint.receive = receive
         elif word == "mute":
             endpoint.send = lambda *_: None
         elif word == "speak":

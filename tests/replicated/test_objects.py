@@ -181,14 +181,14 @@ def test_a_member_that_was_away_learns_what_became_of_its_commands() -> None:
             c = group["C"]
             await c.put("n", "before")
             endpoint = member_of(group.members["C"].group).transport.endpoint
-            heard = endpoint._receive
-            endpoint._receive = lambda _: None  # it speaks, and hears nothing: some of its commands are applied
+            heard = endpoint.receive
+            endpoint.receive = lambda _: None  # it speaks, and hears nothing: some of its commands are applied
             calls = [c.put("n", str(i)) for i in range(5)]
             failing = c.fail("away")
             await asyncio.sleep(0.05)
             await until(lambda: "C" not in group.members["A"].members)
             calls += [c.put("n", f"late {i}") for i in range(5)]
-            endpoint._receive = heard
+            endpoint.receive = heard
             found = await asyncio.wait_for(asyncio.gather(*calls), 15)
             with pytest.raises((KeyError, ordercast.CommandFailed), match="away"):
                 await failing

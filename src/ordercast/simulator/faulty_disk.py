@@ -98,7 +98,8 @@ class FaultyDisk:
 
     def __init__(self, random: Random) -> None:
         self.random = random
-        self._shown: dict[str, Inode] = {}
+        self.files: dict[str, Inode] = {}
+        """As programs see them."""
         self._on_disk: dict[str, Inode] = {}
         self._changes: list[dict[str, Inode | None]] = []
         self.calls_left = -1
@@ -122,13 +123,13 @@ class FaultyDisk:
                 if self.random.random() < 0.5:
                     _apply(self._on_disk, change)
             self._changes.clear()
-            self._shown = dict(self._on_disk)
-            for inode in self._shown.values():
+            self.files = dict(self._on_disk)
+            for inode in self.files.values():
                 inode.lose_power(self.random)
 
     def flip(self, name: str, bit: int) -> None:
         """A bit changes, on the disk and in what is shown of it."""
-        inode = self._shown[name]
+        inode = self.files[name]
         inode.shown[bit // 8] ^= 1 << bit % 8
         inode.on_disk[bit // 8] ^= 1 << bit % 8
 
@@ -153,13 +154,13 @@ class FaultyDisk:
     def names(self) -> list[str]:
         """The names of all files."""
         self.call(may_fail=False)
-        return list(self._shown)
+        return list(self.files)
 
     def size(self, name: str) -> int:
         """The size of a file in bytes."""
-        if name not in self._shown:
+        if name not in self.files:
             raise FileNotFoundError(name)
-        return len(self._shown[name].shown)
+        return len(self.files[name].shown)
 
     def create(self, name: str) -> "FaultyFile":
         """A new, empty file."""
@@ -171,13 +172,13 @@ class FaultyDisk:
     def open(self, name: str) -> "FaultyFile":
         """A file that is there."""
         self.call(may_fail=False)
-        if name not in self._shown:
+        if name not in self.files:
             raise FileNotFoundError(name)
-        return FaultyFile(self, self._shown[name])
+        return FaultyFile(self, self.files[name])
 
     def rename(self, old: str, new: str) -> None:
         """A file gets another name."""
-        change = {old: None, new: self._shown[old]}
+        change = {old: None, new: self.files[old]}
         self.call(partly=lambda: self._change(change))
         self._change(change)
 
@@ -194,7 +195,7 @@ class FaultyDisk:
         self._changes.clear()
 
     def _change(self, change: dict[str, Inode | None]) -> None:
-        _apply(self._shown, change)
+        _apply(self.files, change)
         self._changes.append(change)
 
     def _sync_partly(self) -> None:

@@ -54,7 +54,8 @@ class Endpoint:
         self._own, self._others, self._multicast = own, tuple(others), multicast
         self._sockets = [own] if heard is None else [own, heard]
         self._buffer = bytearray(1 << 16)
-        self._receive: Receive = lambda _: None
+        self.receive: Receive = lambda _: None
+        """Is given each datagram that arrives."""
         self._drained: Callable[[], None] = lambda: None
         self._paused: Callable[[], None] = lambda: None
         self._segment = segment or 0
@@ -117,7 +118,7 @@ class Endpoint:
 
         After the last one `drained` is called; `paused` instead, if more wait than are read in one turn.
         """
-        self._receive, self._drained, self._paused = receive, drained, paused
+        self.receive, self._drained, self._paused = receive, drained, paused
         loop = asyncio.get_running_loop()  # a second call replaces the first
         for place in self._sockets:
             loop.add_reader(place.fileno(), self._read)
@@ -165,7 +166,7 @@ class Endpoint:
         size = place.recv_into(view)
         self.datagrams_in += 1
         self.bytes_in += size
-        self._receive(view[:size])
+        self.receive(view[:size])
 
     def _read_merged(self, place: socket.socket, view: memoryview) -> None:
         """Several segments at once, where the system has merged them (GRO): it tells their size."""
@@ -178,13 +179,13 @@ class Endpoint:
             if self.links is not None:
                 for each in self.links.take(view[:size], segment, source[:2]):
                     self.datagrams_in += 1
-                    self._receive(each)
+                    self.receive(each)
             return
         if self.links is not None:
             self.links.heard_from(source[:2])
         for datagram in self.reassembler.take(view[:size], segment, source[:2]):
             self.datagrams_in += 1
-            self._receive(datagram)
+            self.receive(datagram)
 
     # --- out ---
 

@@ -42,7 +42,7 @@ class Transport:
         own: Address | None = None,
     ) -> None:
         """`addresses`: of the members that open the group together; empty for one that joins later, from `own`."""
-        self._endpoint, self._seal = endpoint, seal
+        self._endpoint, self.seal = endpoint, seal
         endpoint.knows(addresses)
         self.table = RoutingTable(addresses, me, own)
         """Where members are."""
@@ -86,7 +86,7 @@ class Transport:
         if table.own_relay is not None:
             table.own_relay.close()
         table.session = session
-        self._seal.hold(session)
+        self.seal.hold(session)
         table.relayed = channel is Channel.ONE
         table.gathers = channel is Channel.MANY and relay is not None
         table.own_senders = {table.me, table.me | UNORDERED, table.place_at_first}
@@ -210,7 +210,7 @@ class Transport:
 
     def rotate_keys(self, keys: GroupKeys) -> None:
         """Encrypts with other keys from now on."""
-        self._seal.rotate(keys)
+        self.seal.rotate(keys)
 
     def close(self) -> None:
         """Sends and receives nothing any more."""
