@@ -21,6 +21,7 @@ import pytest
 from ordercast.explorer.counterexample import Counterexample
 from ordercast.explorer.explore import explore
 from ordercast.explorer.membership_scenarios import membership_scenario
+from ordercast.model.config import RecoveryPolicy
 from ordercast.protocols.registry import MachineClass
 from tests.explorer import broken_st
 from tests.explorer.groups import selective_total
@@ -234,6 +235,14 @@ def test_long_schedules_never_drawn_before() -> None:
     while time.monotonic() < until:
         a_walk(seed)
         seed += 1
+
+
+@pytest.mark.parametrize(
+    "name", ["leave", *(pytest.param(each, marks=pytest.mark.soak) for each in ("suspicion", "leave-crash", "crash"))]
+)
+def test_what_is_placed_is_right_while_the_members_change(name: str) -> None:
+    report = explore(membership_scenario("st", name, recovery=RecoveryPolicy.PLACE))
+    assert report.exhausted, str(report)
 
 
 @pytest.mark.parametrize(

@@ -96,6 +96,10 @@ def _go_back(*lines: str, **how: Any) -> Scenario:
     return selective_total(*lines, recovery=RecoveryPolicy.GO_BACK_N, **how)
 
 
+def _place(*lines: str, **how: Any) -> Scenario:
+    return selective_total(*lines, recovery=RecoveryPolicy.PLACE, **how)
+
+
 def scenarios_of(group: str, **machine: Any) -> st.SearchStrategy[Scenario]:
     """Groups of one kind; `machine=` puts another machine into them."""
     selective = {"quota": SIZES, "infer_losses": st.booleans()}
@@ -108,6 +112,7 @@ def scenarios_of(group: str, **machine: Any) -> st.SearchStrategy[Scenario]:
         ),
         "st": lambda: _scenarios(partial(selective_total, **machine), _selective, **st_settings),
         "st go-back-n": lambda: _scenarios(partial(_go_back, **machine), _selective, **st_settings),
+        "st place": lambda: _scenarios(partial(_place, **machine), _selective, **st_settings),
         "to": lambda: _scenarios(partial(total, **machine), _to_everybody, **TROUBLE, quota=SIZES),
         "prito": lambda: _scenarios(partial(priority_total, **machine), _prioritised, **priorities),
         "prio": lambda: _scenarios(partial(priority_total, **{"machine": Prio, **machine}), _prioritised, **priorities),
@@ -118,4 +123,4 @@ def scenarios_of(group: str, **machine: Any) -> st.SearchStrategy[Scenario]:
     return found
 
 
-GROUPS = ("spo", "po", "st", "st go-back-n", "to", "prito", "prio", "sequencer r=0", "sequencer r=1")
+GROUPS = ("spo", "po", "st", "st go-back-n", "st place", "to", "prito", "prio", "sequencer r=0", "sequencer r=1")

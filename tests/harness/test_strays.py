@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ordercast.model.config import GroupConfig, PriorityConfig, RecoveryPolicy, Rules, SequencerConfig
+from ordercast.model.config import GroupConfig, PriorityConfig, RecoveryPolicy, SequencerConfig
 from ordercast.model.machine import (
     Abort,
     CancelTimer,
@@ -28,12 +28,12 @@ from ordercast.model.machine import (
 )
 from ordercast.model.nodes import everybody
 from ordercast.model.units import Unit
-from ordercast.protocols.registry import machine_class
+from ordercast.protocols.registry import make_machine
 from tests.harness.scenarios import GROUPS
 from tests.harness.test_schedules import FEW
 from tests.harness.units import units_of
 
-SELECTIVE = {"spo", "st", "st go-back-n"}
+SELECTIVE = {"spo", "st", "st go-back-n", "st place"}
 
 
 class Group:
@@ -49,7 +49,7 @@ class Group:
             log_limit=chance.choice([1, 4, 400]),
             infer_losses=chance.random() < 0.5,
             polls_to_abort=5,
-            recovery=RecoveryPolicy.GO_BACK_N if "go-back" in group else RecoveryPolicy.SELECTIVE,
+            recovery=RecoveryPolicy(group.removeprefix("st ") if group.startswith("st ") else "selective"),
             priority=PriorityConfig(synchronises=chance.random() < 0.8),
             sequencer=SequencerConfig(
                 history=chance.choice([1, 4]), resilience=int("r=1" in group), suspect_after=1, direct_from=1
@@ -61,7 +61,7 @@ class Group:
         self.given_up: set[int] = set()
 
     def fresh(self, me: int) -> Machine:
-        return machine_class(self.group.split()[0], Rules.SOUND)(me, self.config)
+        return make_machine(self.group.split()[0], me, self.config)
 
     def random_walk(self, steps: int) -> None:
         for _ in range(steps):

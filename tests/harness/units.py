@@ -31,7 +31,16 @@ from ordercast.protocols.sequencer.units import (
     ViewRequest,
 )
 from ordercast.protocols.spo.units import Data, Ready, RetransmitRequest, Status
-from ordercast.protocols.st.units import ResetDone, ResetNeed, ResetReply
+from ordercast.protocols.st.units import (
+    PacketPosition,
+    PlacedCopy,
+    PlacedData,
+    PlacedReady,
+    PlacedStatus,
+    ResetDone,
+    ResetNeed,
+    ResetReply,
+)
 from ordercast.protocols.to.units import (
     CarryingVector,
     EpochVector,
@@ -59,7 +68,7 @@ class Drawn:
     """What units of a group of so many nodes are made of."""
 
     def __init__(self, nodes: int) -> None:
-        self.node = st.integers(0, nodes - 1)
+        self.nodes, self.node = nodes, st.integers(0, nodes - 1)
         self.some = st.integers(1, everybody(nodes))
         self.any_of_them = st.integers(0, everybody(nodes))
         self.vector = st.tuples(*[NUMBER] * nodes)
@@ -89,6 +98,22 @@ class Drawn:
             st.builds(ResetReply, self.node, FEW, NUMBER, self.vector, sent, log, NUMBER),
             st.builds(ResetNeed, self.node, FEW, self.any_of_them, names, self.any_of_them, NUMBER),
             st.builds(ResetDone, self.node, FEW),
+        )
+
+    def placed(self) -> Units:
+        """ST that places."""
+        starts = _tuples(st.tuples(FEW, NUMBER))
+        known = st.tuples(*[FEW] * self.nodes)
+        status = st.builds(PlacedStatus, NUMBER, self.vector, self.vector, NUMBER, FEW, known, starts)
+        missing = _tuples(st.tuples(self.node, FEW, _ranges(), st.booleans()))
+        witness = self.node | st.just(-1)
+        high = st.tuples(*[NUMBER | st.just(-1)] * self.nodes)
+        packet, names = self.packet(self.some, self.vector), st.tuples(self.node, NUMBER)
+        return st.one_of(
+            st.builds(PlacedData, packet, status),
+            st.builds(PlacedReady, self.node, NUMBER, self.vector, status, self.any_of_them, missing, witness),
+            st.builds(PlacedCopy, packet, NUMBER, FEW, known, self.vector, high),
+            st.builds(PacketPosition, self.node, names, NUMBER, known, self.vector, high),
         )
 
     def ordered(self) -> Units:
@@ -148,7 +173,7 @@ def units_of(group: str, nodes: int) -> Units:
     own = {
         "spo": drawn.selective(),
         "po": drawn.selective(),
-        "st": drawn.selective() | drawn.resets(),
+        "st": drawn.placed() if group == "st place" else drawn.selective() | drawn.resets(),
         "to": drawn.ordered(),
         "prito": drawn.ordered(),
         "prio": drawn.ordered(),

@@ -32,9 +32,18 @@ from ordercast.model.machine import (
 )
 from ordercast.model.nodes import mask_of, members, name_of
 from ordercast.model.services import Service
-from ordercast.model.units import Packet, Unit
+from ordercast.model.units import DataUnit, Packet, Unit
 from ordercast.protocols.spo.units import Data, Ready
-from ordercast.protocols.st.units import Reset, ResetAgreement, ResetOrder, ResetReply
+from ordercast.protocols.st.units import (
+    PacketPosition,
+    PlacedCopy,
+    PlacedData,
+    PlacedReady,
+    Reset,
+    ResetAgreement,
+    ResetOrder,
+    ResetReply,
+)
 from tests.audit.figures import Row, logs_from
 
 E1, E2, E3, E4 = range(4)
@@ -46,6 +55,8 @@ _KINDS: dict[type[Unit], str] = {
     ResetAgreement: "RST_PAK",
     ResetOrder: "RST_ACK",
     ResetReply: "RST_PAK",
+    PlacedReady: "RR",
+    PacketPosition: "place",
 }
 
 M = TypeVar("M", bound=Machine)
@@ -189,7 +200,7 @@ class OneChannel(Generic[M]):
     def handle(self, node: int, event: Input) -> list[Output]:
         """One input, and all that follows from it."""
         self._moment += 1
-        if isinstance(event, Receive) and isinstance(event.unit, Data):
+        if isinstance(event, Receive) and isinstance(event.unit, DataUnit):
             self._record(node, "receive", event.unit.packet)
         outputs = self.machines[node].handle(event)
         for output in outputs:
@@ -200,8 +211,10 @@ class OneChannel(Generic[M]):
 
     def label(self, unit: Unit) -> str:
         """What a unit is called."""
-        if isinstance(unit, Data):
+        if isinstance(unit, Data | PlacedData):
             return self.letter(unit.packet)
+        if isinstance(unit, PlacedCopy):
+            return f"copy {self.letter(unit.packet)}"
         return f"{_KINDS.get(type(unit), type(unit).__name__)} {name_of(unit.source)}"
 
     def letter(self, packet: Packet) -> str:

@@ -17,7 +17,16 @@ from ordercast.protocols.membership.view import Incarnation
 from ordercast.protocols.prito.units import RunMarker
 from ordercast.protocols.sequencer import units as sequencer
 from ordercast.protocols.spo.units import Data, Ready, Status
-from ordercast.protocols.st.units import ResetDone, ResetNeed, ResetReply
+from ordercast.protocols.st.units import (
+    PacketPosition,
+    PlacedCopy,
+    PlacedData,
+    PlacedReady,
+    PlacedStatus,
+    ResetDone,
+    ResetNeed,
+    ResetReply,
+)
 from ordercast.protocols.to.units import CarryingVector, EpochVector, Heading, OrderedData, OrderedReady, UnorderedReady
 from ordercast.wire.unit_validation import CHECKS, is_valid, is_valid_in_view, is_valid_outside
 from tests.protocols.membership import hand
@@ -26,6 +35,7 @@ NODES = 3
 PACKET = Packet(1, 0b101, 4, (), 9, (1, 2), b"\0abc")
 TO_SOME = msgspec.structs.replace(PACKET, seq_to=(1, 2, 3))
 STATUS = Status(3, (1, 2, 3), (1, 2, 3), 5, 6)
+PLACED = PlacedStatus(3, (1, 2, 3), (1, 2, 3), 5, 6, (7, 8, 9), ((6, 4),))
 HEADING = Heading(1, 3, 4, (1, 2, 3), 2, 0b10)
 VECTOR = EpochVector(1, 3, (1, 2, 3), installed=False, wants=0b10)
 VIEW = sequencer.NextView(4, 0b111, 1, 5, "")
@@ -36,6 +46,10 @@ EXAMPLES: tuple[Unit, ...] = (
     ResetReply(1, 2, 3, (1, 2, 3), ((1, 0b1),), ((0, 1, 0b1), (1, 1, 0b1)), 1),
     ResetNeed(1, 2, 0b1, ((0, 1),), 0b10, 3),
     ResetDone(1, 2),
+    PlacedData(TO_SOME, PLACED),
+    PlacedReady(1, 2, (1, 2, 3), PLACED, 0b1, ((0, 1, ((2, 5),), False),), 0),
+    PlacedCopy(TO_SOME, 3, 6, (7, 8, 9), (1, 2, 3), (2, 3, 4)),
+    PacketPosition(1, (0, 4), 3, (7, 8, 9), (1, 2, 3), (2, 3, 4)),
     OrderedData(PACKET, HEADING),
     OrderedReady(HEADING),
     UnorderedReady(HEADING),
@@ -90,6 +104,12 @@ BOUNDS = {
     "Ready missing.0.0": MEMBER,
     "Ready missing.0.1.0.0": (0, 4),  # a range is not empty
     "Ready missing.0.1.0.1": (3, NUMBER[1]),
+    "PlacedReady missing.0.0": MEMBER,
+    "PlacedReady missing.0.2.0.0": (0, 4),
+    "PlacedReady missing.0.2.0.1": (3, NUMBER[1]),
+    "witness": (-1, MEMBER[1]),
+    **{f"high.{place}": (-1, NUMBER[1]) for place in range(NODES)},
+    "of.0": MEMBER,
     "ResetNeed missing.0.0": MEMBER,
     "Acknowledgment missing.0.0": (0, 4),
     "Acknowledgment missing.0.1": (3, NUMBER[1]),

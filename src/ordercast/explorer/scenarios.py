@@ -55,7 +55,7 @@ def scenario(
     Where packets have priorities, "p1" is short for "p[1]". `promise` and `machine` replace the protocol's own, and
     `liveness_goal` that of the promise. The default channel is the weakest that the protocol works on.
     """
-    kind = machine_class(protocol, rules)
+    kind = machine_class(protocol, rules, how.get("recovery"))
     if protocol in {"to", "prito", "prio"}:
         lines = [_NUMBERED.sub(r"\1[\2]", line) for line in lines]
     sends = scripts(*lines)
@@ -97,6 +97,8 @@ def promise_of(protocol: str, group: GroupConfig) -> Promise:
     if group.views:
         uniform = protocol != "sequencer" or group.sequencer.resilience > 0
         return replace(promised, views=True, uniform=uniform, never_less=())
+    if protocol == "st" and group.recovery is RecoveryPolicy.PLACE:
+        return replace(promised, never_less=("stamps", "known_generations", "stable_below"))
     if protocol == "st" and group.recovery is RecoveryPolicy.GO_BACK_N:
         return replace(promised, never_less=("stamps", "epoch_seen"))  # discarded packets are expected again
     return replace(promised, uniform=True) if promised.views and group.sequencer.resilience else promised

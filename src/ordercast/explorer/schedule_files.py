@@ -186,7 +186,7 @@ def schedule_of(document: Mapping[str, Any]) -> ScheduleFile:
     settings = {**content.group, "nodes": len(asked.scripts), "rules": asked.rules.value}
     bounds = {name: getattr(asked, name) for name in _BOUNDS}
     group = converted(settings, GroupConfig, _PAGE, "group")
-    machine: MachineClass = machine_class(asked.protocol, asked.rules)
+    machine: MachineClass = machine_class(asked.protocol, asked.rules, group.recovery)
     if group.views:
         founders = group.nodes - asked.joins - len(asked.returns)
         machine = MemberMachine(asked.protocol, founders, returning(asked.returns, group.nodes), asked.logs)

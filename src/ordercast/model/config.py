@@ -87,12 +87,14 @@ class Timing(ConfigValue, frozen=True, kw_only=True):
 
 
 class RecoveryPolicy(Enum):
-    """What ST retransmits after a loss."""
+    """What ST does after a loss."""
 
     SELECTIVE = "selective"
-    """The missing packets."""
+    """All nodes stop and agree on one order; the missing packets are sent again."""
     GO_BACK_N = "go-back-n"
-    """The missing packets and all later ones: the paper's baseline."""
+    """The same; the missing packets and all later ones are sent again: the paper's baseline."""
+    PLACE = "place"
+    """No node stops: a copy of a missing packet is put at its place, or the packet is given a new one."""
 
 
 class LossInference(Enum):

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-from ordercast.model.config import GroupConfig, Rules
+from ordercast.model.config import GroupConfig, RecoveryPolicy, Rules
 from ordercast.model.errors import ConfigError
 from ordercast.model.machine import Machine
 from ordercast.protocols.membership.epoch import Flush
@@ -30,16 +30,21 @@ PROTOCOLS: dict[str, dict[Rules, tuple[str, str]]] = {
 }
 """By protocol and rules: the module, and the class in it."""
 
+RECOVERIES: dict[tuple[str, Rules, RecoveryPolicy], tuple[str, str]] = {
+    ("st", Rules.SOUND, RecoveryPolicy.PLACE): (f"{_HERE}.st.place.machine", "StPlace"),
+}
+"""The same of recoveries that have a machine of their own."""
+
 FLUSHES: dict[str, tuple[str, str]] = {
     "po": (f"{_HERE}.po.flush", "PoFlush"),
     "prio": (f"{_HERE}.to.flush", "ToFlush"),
     "prito": (f"{_HERE}.to.flush", "ToFlush"),
     "sequencer": (f"{_HERE}.sequencer.flush", "SequencerFlush"),
     "spo": (f"{_HERE}.spo.flush", "SpoFlush"),
-    "st": (f"{_HERE}.st.flush", "StFlush"),
+    "st": (f"{_HERE}.st.flush", "flush_of"),
     "to": (f"{_HERE}.to.flush", "ToFlush"),
 }
-"""By protocol: the module, and the class in it that ends a view of its sound rules."""
+"""By protocol: the module, and what in it makes the end of a view of its sound rules."""
 
 
 def flush_class(protocol: str) -> Callable[[Any], Flush]:
@@ -51,13 +56,20 @@ def flush_class(protocol: str) -> Callable[[Any], Flush]:
     return found
 
 
-def machine_class(protocol: str, rules: Rules) -> type[Machine]:
-    """The machine of a protocol under some rules."""
+def machine_class(protocol: str, rules: Rules, recovery: RecoveryPolicy | None = None) -> type[Machine]:
+    """The machine of a protocol under some rules; all recoveries need the same channel and echo."""
     if protocol not in PROTOCOLS:
         raise ConfigError(f"unknown protocol {protocol!r}; choose one of: {', '.join(PROTOCOLS)}")
     if rules not in PROTOCOLS[protocol]:
         having = ", ".join(name for name, machines in PROTOCOLS.items() if rules in machines)
         raise ConfigError(f"{protocol} has no {rules.value} rules; choose one of: {having}")
     module, name = PROTOCOLS[protocol][rules]
+    if recovery is not None:
+        module, name = RECOVERIES.get((protocol, rules, recovery), (module, name))
     found: type[Machine] = getattr(import_module(module), name)
     return found
+
+
+def make_machine(protocol: str, me: int, config: GroupConfig) -> Machine:
+    """The machine of a node, as its configuration has it."""
+    return machine_class(protocol, config.rules, config.recovery)(me, config)

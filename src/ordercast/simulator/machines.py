@@ -9,7 +9,7 @@ from ordercast.protocols.registry import machine_class
 def machine_of(config: RunConfig) -> type[Machine]:
     """The class of the machines of a run."""
     if not config.group.views:
-        return machine_class(config.protocol, config.group.rules)
+        return machine_class(config.protocol, config.group.rules, config.group.recovery)
     from ordercast.protocols.membership.by_node import by_node, settings_for  # noqa: PLC0415 - only runs with views
     from ordercast.protocols.membership.silence import MANY_BEATS  # noqa: PLC0415
 

@@ -29,7 +29,16 @@ _SELECTIVE: tuple[type[Unit], ...] = (spo_units.Data, spo_units.Ready)
 KINDS: dict[str, tuple[type[Unit], ...]] = {
     "spo": _SELECTIVE,
     "po": _SELECTIVE,
-    "st": (*_SELECTIVE, st_units.ResetReply, st_units.ResetNeed, st_units.ResetDone),
+    "st": (
+        *_SELECTIVE,
+        st_units.ResetReply,
+        st_units.ResetNeed,
+        st_units.ResetDone,
+        st_units.PlacedData,
+        st_units.PlacedReady,
+        st_units.PlacedCopy,
+        st_units.PacketPosition,
+    ),
     "to": _TOTAL,
     "prito": (*_TOTAL, RunMarker),
     "prio": (*_TOTAL, RunMarker),

@@ -35,7 +35,16 @@ from ordercast.protocols.sequencer.units import (
     ViewRequest,
 )
 from ordercast.protocols.spo.units import Data, Ready, Status
-from ordercast.protocols.st.units import ResetDone, ResetNeed, ResetReply
+from ordercast.protocols.st.units import (
+    PacketPosition,
+    PlacedCopy,
+    PlacedData,
+    PlacedReady,
+    PlacedStatus,
+    ResetDone,
+    ResetNeed,
+    ResetReply,
+)
 from ordercast.protocols.to.units import (
     CarryingVector,
     EpochVector,
@@ -164,6 +173,51 @@ def _reset_need(unit: ResetNeed, nodes: int) -> bool:
     )
 
 
+def _placed_status(status: PlacedStatus, nodes: int) -> bool:
+    return (
+        _numbers(status.stamp, status.free, status.generation)
+        and _vector(status.expects, nodes)
+        and _vector(status.preacknowledged_below, nodes)
+        and _vector(status.generations, nodes)
+        and all(_numbers(generation, first) for generation, first in status.starts)
+    )
+
+
+def _placed_data(unit: PlacedData, nodes: int) -> bool:
+    return len(unit.packet.seq_to) == nodes and _packet(unit.packet, nodes) and _placed_status(unit.status, nodes)
+
+
+def _placed_ready(unit: PlacedReady, nodes: int) -> bool:
+    return (
+        _numbers(unit.next_seq)
+        and _vector(unit.next_seq_to, nodes)
+        and _placed_status(unit.status, nodes)
+        and _is_set(unit.wants, nodes)
+        and -1 <= unit.witness < nodes
+        and all(
+            0 <= source < nodes and _numbers(generation) and _ranges(ranges)
+            for source, generation, ranges, _ in unit.missing
+        )
+    )
+
+
+def _between(unit: PlacedCopy | PacketPosition, nodes: int) -> bool:
+    return (
+        _numbers(unit.stamp)
+        and _vector(unit.generations, nodes)
+        and _vector(unit.low, nodes)
+        and len(unit.high) == nodes
+        and -1 <= min(unit.high) <= max(unit.high) < _MAX_NUMBER
+    )
+
+
+def _placed_copy(unit: PlacedCopy, nodes: int) -> bool:
+    packet = unit.packet
+    return (
+        len(packet.seq_to) == nodes and _packet(packet, nodes) and _numbers(unit.generation) and _between(unit, nodes)
+    )
+
+
 # --- TO, PriTO and PriO ---
 
 
@@ -227,6 +281,10 @@ CHECKS: dict[type[Unit], Callable[[Any, int], bool]] = {
     ResetReply: _reset_reply,
     ResetNeed: _reset_need,
     ResetDone: lambda unit, _: _numbers(unit.epoch),
+    PlacedData: _placed_data,
+    PlacedReady: _placed_ready,
+    PlacedCopy: _placed_copy,
+    PacketPosition: lambda unit, nodes: _names((unit.of,), nodes) and _between(unit, nodes),
     OrderedData: _ordered_data,
     OrderedReady: lambda unit, nodes: _heading(unit.heading, nodes),
     RunMarker: lambda unit, nodes: _heading(unit.heading, nodes) and _numbers(unit.covered_below),

@@ -100,7 +100,7 @@ def drawn_settings(seed: int) -> dict[str, Any]:
 
 def group_of(protocol: str, rules: Rules, **settings: Any) -> Group:
     config = GroupConfig(**{"nodes": NODES, "rules": rules, "window": 4, "polls_to_abort": 1000, **settings})
-    return Group(machine_class(protocol, rules), config)
+    return Group(machine_class(protocol, rules, config.recovery), config)
 
 
 def submit_all(group: Group, protocol: str, chance: Random, messages: int = 12) -> None:

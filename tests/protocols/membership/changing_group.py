@@ -13,7 +13,7 @@ from itertools import combinations
 from random import Random
 from typing import Any
 
-from ordercast.model.config import GroupConfig, Rules
+from ordercast.model.config import GroupConfig
 from ordercast.model.machine import (
     Abort,
     CancelTimer,
@@ -36,8 +36,9 @@ from ordercast.model.nodes import mask_of, members
 from ordercast.model.runs import Channel
 from ordercast.model.units import Packet, Unit
 from ordercast.protocols.membership.epoch import Cut, EpochReport, Flush
-from ordercast.protocols.registry import flush_class, machine_class
+from ordercast.protocols.registry import flush_class, make_machine
 from ordercast.protocols.st.machine import St
+from ordercast.protocols.st.place.machine import StPlace
 from ordercast.protocols.to.machine import TotalOrderBroadcast
 from ordercast.protocols.to.recovery import Mode
 
@@ -74,9 +75,8 @@ class View:
 
     def __init__(self, protocol: str, number: int, nodes: list[Node], chance: Random, **settings: Any) -> None:
         self.protocol, self.number, self.nodes, self.chance = protocol, number, nodes, chance
-        kind = machine_class(protocol, Rules.SOUND)
         self.config = GroupConfig(nodes=len(nodes), views=True, **settings)
-        self.machines: list[Machine] = [kind(place, self.config) for place in range(len(nodes))]
+        self.machines: list[Machine] = [make_machine(protocol, place, self.config) for place in range(len(nodes))]
         self.flushes: list[Flush] = [flush_class(protocol)(machine) for machine in self.machines]
         self.timers: list[set[str]] = [set() for _ in nodes]
         self.queues: dict[tuple[int, int], deque[Unit]] = {}
@@ -218,8 +218,9 @@ class View:
         return any(recovering(machine) for machine in self.machines)
 
     def is_between_rounds(self) -> bool:
-        """Whether some have completed a recovery that others have not."""
-        return len({flush.report().round for flush in self.flushes}) > 1
+        """Whether some have completed a recovery, or know a generation, that others have not or do not."""
+        placing = {machine.generations.known for machine in self.machines if isinstance(machine, StPlace)}
+        return len(placing) > 1 or len({flush.report().round for flush in self.flushes}) > 1
 
     def has_carried(self) -> bool:
         """Whether a round of TO that not all have begun begins with packets that were carried into it."""
@@ -261,4 +262,6 @@ def recovering(machine: object) -> bool:
     """Whether a machine of ST or TO is in a recovery."""
     if isinstance(machine, St):
         return machine.recovery.active
+    if isinstance(machine, StPlace):
+        return machine.requests.anything() or bool(machine.logs.kept)
     return isinstance(machine, TotalOrderBroadcast) and machine.recovery.mode is not Mode.NORMAL

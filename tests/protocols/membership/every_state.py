@@ -10,12 +10,12 @@ from msgspec.structs import replace
 
 from ordercast.explorer.explore import Search
 from ordercast.explorer.scenario import Scenario
-from ordercast.model.config import GroupConfig, Rules
+from ordercast.model.config import GroupConfig
 from ordercast.model.machine import Deliver, Machine, Reached
 from ordercast.model.nodes import mask_of
 from ordercast.model.units import Packet
 from ordercast.protocols.membership.epoch import Flush
-from ordercast.protocols.registry import flush_class, machine_class
+from ordercast.protocols.registry import flush_class, make_machine
 from tests.protocols.membership.changing_group import quorums
 
 
@@ -26,7 +26,7 @@ class EpochMachine:
     protocol: str
 
     def __call__(self, node: int, group: GroupConfig) -> Machine:
-        return machine_class(self.protocol, Rules.SOUND)(node, replace(group, views=True))
+        return make_machine(self.protocol, node, replace(group, views=True))
 
 
 @dataclass(frozen=True)

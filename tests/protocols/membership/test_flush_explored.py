@@ -24,6 +24,7 @@ SEARCHES = [
     case("st", "x{1,2}", "y{2,3}", "", losses=1, drained=True, states=2_500),
     case("st", "x{1,2} y{1}", "z{1,2}", losses=2, firings=1, states=2_500),
     case("st", "x", "y", losses=2, firings=1, recovery=RecoveryPolicy.GO_BACK_N, states=2_500),
+    case("st", "x{1,2} y{1}", "z{1,2}", losses=2, firings=1, recovery=RecoveryPolicy.PLACE, states=2_500),
     case("to", "x", "", "", losses=1, firings=1, states=2_500),
     case("to", "x", "y", losses=2, drained=True, states=2_500),
     case("prito", "x1 y5", "", losses=2, firings=1, states=2_500),

@@ -11,7 +11,7 @@ from ordercast.model.machine import TimerFired as Fired
 from ordercast.model.nodes import everybody
 from ordercast.model.units import Packet
 from ordercast.protocols.membership.epoch import Cut, EpochReport, moved
-from ordercast.protocols.registry import FLUSHES, flush_class, machine_class
+from ordercast.protocols.registry import FLUSHES, flush_class, make_machine
 from ordercast.protocols.sequencer.flush import SequencerFlush
 from ordercast.protocols.sequencer.machine import Sequencer
 from ordercast.protocols.sequencer.units import Broadcast, Flush, Offer
@@ -21,7 +21,7 @@ from ordercast.protocols.to.flush import ToFlush
 
 def machine_of(protocol: str, place: int, nodes: int, **settings: Any) -> Any:
     config = GroupConfig(nodes=nodes, views=True, **settings)
-    return machine_class(protocol, Rules.SOUND)(place, config)
+    return make_machine(protocol, place, config)
 
 
 @pytest.mark.parametrize("protocol", FLUSHES)

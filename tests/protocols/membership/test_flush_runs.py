@@ -2,6 +2,7 @@
 
 import pytest
 
+from ordercast.model.config import RecoveryPolicy
 from ordercast.protocols.registry import FLUSHES
 from tests.protocols.membership.campaigns import Campaign, campaign
 from tests.protocols.membership.changing_group import View
@@ -31,6 +32,14 @@ def test_members_come_and_go_where_what_is_stable_is_delivered() -> None:
     assert tally.deliveries > 20 * RUNS
     assert tally.recovering > RUNS
     assert tally.between_rounds > RUNS // 3
+
+
+def test_members_come_and_go_where_what_was_lost_is_placed() -> None:
+    """Views end while some know a generation that others do not."""
+    tally = campaign("st", range(RUNS), recovery=RecoveryPolicy.PLACE)
+    assert tally.deliveries > 10 * RUNS
+    assert tally.recovering > RUNS // 2
+    assert tally.between_rounds > RUNS // 8
 
 
 @pytest.mark.parametrize("protocol", ["to", "prito"])

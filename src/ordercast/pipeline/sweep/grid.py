@@ -189,7 +189,7 @@ def _run(chosen: Mapping[str, Any]) -> RunConfig:
     """The run that `ordercast simulate` would make of these values."""
     nodes = with_later_nodes(chosen.get(_NODES, 4), _faults(chosen))
     config: RunConfig = _made(RunConfig, "", {**_defaults(chosen), **chosen, _NODES: nodes})
-    kind = machine_class(config.protocol, config.group.rules)
+    kind = machine_class(config.protocol, config.group.rules, config.group.recovery)
     if not config.network.channel.serves(kind.needs):
         raise ConfigError(f"{config.protocol} needs the channel {kind.needs.value!r}; use it, or omit the channel")
     config = msgspec.structs.replace(config, faults=_faults(chosen))

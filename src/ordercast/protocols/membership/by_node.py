@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Final
 
 from msgspec.structs import replace
 
-from ordercast.model.config import MILLISECOND, GroupConfig, Timing
+from ordercast.model.config import MILLISECOND, GroupConfig, Rules, Timing
 from ordercast.model.declared_state import DeclaredState
 from ordercast.model.machine import (
     Abort,
@@ -52,6 +52,7 @@ from ordercast.protocols.membership.silence import BEATS, SilenceDetector
 from ordercast.protocols.membership.units import CONTROL_UNITS, OUTSIDE_UNITS, Find, Probe
 from ordercast.protocols.membership.view import Incarnation, MembershipConfig, founding_view
 from ordercast.protocols.membership.wrapped_units import OutsideView, ViewData, ViewUnit
+from ordercast.protocols.registry import machine_class
 from ordercast.protocols.shared.destinations import check_broadcast, check_subset
 
 SETTINGS = MembershipConfig(
@@ -315,7 +316,7 @@ def by_node(
     `returns`: nodes that are new incarnations, and of which nodes. `beats`: of the failure detector.
     """
     order = order_of(protocol)
-    machine: Any = order.machine
+    machine: Any = machine_class(protocol, Rules.SOUND)
     fields = {
         "order": order,
         "founders": founders,

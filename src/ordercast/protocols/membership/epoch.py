@@ -34,9 +34,11 @@ class EpochReport(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """ST, TO, PriTO, PriO: the recoveries completed."""
     base: tuple[int, ...] = ()
     """By source: ST: what the next round begins with, if nothing of this one is lacking here. TO, PriTO, PriO: the unit
-    with which this round begins, as long as it is not known that all have begun it."""
+    with which this round begins, as long as it is not known that all have begun it. ST that places: the generation that
+    is known."""
     units: tuple[int, ...] = ()
-    """TO, PriTO, PriO, by source: its units below are here."""
+    """TO, PriTO, PriO, by source: its units below are here. ST that places: three numbers for each generation that some
+    member may not know, its source, itself, and the first packet that it has moved."""
     numbered_below: int = 0
     """Sequencer: all numbers below were received."""
 

@@ -1,16 +1,17 @@
 """An order as the membership protocol uses it, and the epoch that runs in the current view."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
 
-from ordercast.model.config import GroupConfig, Rules
+from ordercast.model.config import GroupConfig
 from ordercast.model.machine import Machine
 from ordercast.model.units import Packet
 from ordercast.protocols.membership.epoch import Cut, Flush, Ranges
 from ordercast.protocols.membership.units import MAX_COPIES
-from ordercast.protocols.registry import flush_class, machine_class
+from ordercast.protocols.registry import flush_class, make_machine
 
 SELECTIVE = frozenset({"spo", "st"})
 """Orders whose messages go to any members."""
@@ -27,7 +28,7 @@ class Order(NamedTuple):
 
 def order_of(protocol: str) -> Order:
     """The order of a protocol, with its sound rules."""
-    return Order(machine_class(protocol, Rules.SOUND), flush_class(protocol), protocol not in SELECTIVE)
+    return Order(partial(make_machine, protocol), flush_class(protocol), protocol not in SELECTIVE)
 
 
 class Epoch:

@@ -332,8 +332,10 @@ def _problem_of_ballot(unit: Flush | Report | Propose | Accepted | Overruled, vi
 
 def _is_report(unit: Report, view: GroupView) -> bool:
     report, size = unit.report, len(view.members)
-    vectors = (report.expected, *(each for each in (report.stable, report.base, report.units) if each))
+    vectors = (report.expected, *(each for each in (report.stable, report.base) if each))
     if any(len(vector) != size or min(vector) < 0 for vector in vectors):
+        return False
+    if min(report.units, default=0) < 0:  # how many there are is the order's matter
         return False
     if min(report.round, report.numbered_below) < 0:
         return False

@@ -46,14 +46,18 @@ class PendingAcknowledgments(DeclaredState):
 
     def derive(self) -> None:
         """Checks all heads anew. None of them may be fully acknowledged: those were taken out before."""
-        logs = len(self.logs)
-        self.waiting_for = [[] for _ in self.acknowledged_below]
-        self._checked, self._lowest = [0] * logs, [UNBOUNDED] * logs
-        self._passed_source, self._passed_set, self._passed_below = [-1] * logs, [0] * logs, [0] * logs
+        self.forget_checks()
         for log, packets in enumerate(self.logs):
             if packets:
                 acknowledged = self.take_acknowledged(log)
                 assert not acknowledged, "a state between transitions has no acknowledged packet at the head of a log"
+
+    def forget_checks(self) -> None:
+        """Packets were inserted or removed, or acknowledgments taken back: `take_acknowledged` follows, of each log."""
+        logs = len(self.logs)
+        self.waiting_for = [[] for _ in self.acknowledged_below]
+        self._checked, self._lowest = [0] * logs, [UNBOUNDED] * logs
+        self._passed_source, self._passed_set, self._passed_below = [-1] * logs, [0] * logs, [0] * logs
 
     def clear(self, acknowledged_below: Sequence[tuple[int, ...]]) -> None:
         """Drops all packets, and starts from these acknowledgments."""

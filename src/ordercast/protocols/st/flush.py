@@ -16,6 +16,8 @@ from ordercast.model.machine import Deliver, Level, Output, Reached, Submit
 from ordercast.model.units import Packet
 from ordercast.protocols.membership.epoch import Cut, EpochReport, Flush, is_below, lowest
 from ordercast.protocols.st.machine import St
+from ordercast.protocols.st.place.flush import StPlaceFlush
+from ordercast.protocols.st.place.machine import StPlace
 from ordercast.protocols.st.state import OWN, RECEIVED
 
 PREACKNOWLEDGED, ACKNOWLEDGED = Level.PREACKNOWLEDGED, Level.ACKNOWLEDGED
@@ -138,3 +140,8 @@ class StFlush(Flush):
         if any(packet.seq >= cut.ends[packet.source] for packet in known):
             return "what is stable is above the cut"
         return None
+
+
+def flush_of(machine: St | StPlace) -> Flush:
+    """What ends an epoch, as the recovery of its machine needs it."""
+    return StPlaceFlush(machine) if isinstance(machine, StPlace) else StFlush(machine)
