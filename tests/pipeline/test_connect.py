@@ -86,8 +86,8 @@ def test_a_growing_trace_is_followed(client: SparkSession, tmp_path: Path) -> No
     assert follow(client, tmp_path, Service.TOTAL, until_idle=4) == []
     add(tmp_path, 1, rows[50:])
     assert follow(client, tmp_path, Service.TOTAL, until_idle=4) == []
-    known = Follower(tmp_path, tmp_path / CHECKPOINT, Service.TOTAL).state
-    assert known.runs["r"].steps == {row[EventField.NODE]: row[EventField.STEP] for row in sorted(rows)}
+    known = Follower(tmp_path, tmp_path / CHECKPOINT, Service.TOTAL).prefix("r")
+    assert known.steps == {row[EventField.NODE]: row[EventField.STEP] for row in sorted(rows)}
     again = [
         (row[EventField.NODE], row[EventField.STEP] + 1_000, *row[2:])
         for row in rows

@@ -8,8 +8,8 @@ import pytest
 
 from ordercast.audit.violations import Violation
 from ordercast.model.services import Service
-from ordercast.pipeline.audit.stream import missing, prefix
-from ordercast.pipeline.audit.stream.follower import LAG, Follower
+from ordercast.pipeline.audit.stream import follower, missing, prefix
+from ordercast.pipeline.audit.stream.follower import LAG, Follower, RunState, _new_lags
 from ordercast.pipeline.audit.stream.missing import lags
 from ordercast.pipeline.audit.stream.prefix import Prefix
 from tests.audit.figures import Row
@@ -114,22 +114,29 @@ def test_more_losses_than_are_remembered_accuse_nobody(monkeypatch: pytest.Monke
     assert run.grow(batch_of(late), Service.PARTIAL, uniform=True) == []
 
 
-def test_a_lag_is_told_once_and_again_when_it_is_ten_times_as_much(tmp_path: Path) -> None:
-    follower = Follower(tmp_path, tmp_path / "state", Service.TOTAL)
+def test_a_lag_is_told_once_and_again_when_it_is_ten_times_as_much() -> None:
     run = Prefix("r")
     run.missing = [missing.Missing(0, 3, 515, 0, None)]
+    state, told = RunState(run), list[str]()
     for sent in (LAG - 1, LAG, 2 * LAG, 10 * LAG, 11 * LAG):
         run.messages = sent
-        follower._note_lags(run)
-    assert follower.state.lags == [
+        told += _new_lags(state, "r")
+    assert told == [
         f"run r: E1 has lacked E4#515 for {LAG:,} messages",
         f"run r: E1 has lacked E4#515 for {10 * LAG:,} messages",
     ]
     run.missing = []
-    follower._note_lags(run)
-    assert follower.state.told == {"r": {}}
-    follower.take_events(pa.Table.from_batches([batch_of(next(messages(1)))]), 0)
-    assert Follower(follower.folder, follower.file.parent, Service.TOTAL).state.lags == follower.state.lags
+    assert _new_lags(state, "r") == []
+    assert state.told == {}
+
+
+def test_lags_are_kept_for_who_asks_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(follower, "LAG", 100)
+    following = Follower(tmp_path, tmp_path / "state", Service.TOTAL)
+    for number, rows in enumerate(messages(6, without=frozenset({(0, *EARLY)}))):
+        following.take_events(pa.Table.from_batches([batch_of(rows)]), number)
+    again = Follower(tmp_path, tmp_path / "state", Service.TOTAL)
+    assert again.state.lags == following.state.lags == ["run r: E1 has lacked E2#2 for 100 messages"]
 
 
 def test_several_lacks_are_one_sentence() -> None:

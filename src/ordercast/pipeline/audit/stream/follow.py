@@ -5,8 +5,8 @@ batch that is part of it. A batch that is processed again after a restart is ski
 audited if not: so a restart neither loses nor repeats anything. A batch that cannot be audited fails, so that Spark
 processes it again as well.
 
-Batches are audited in this process or, through Spark Connect, at the server. The follower reads the result from the
-state file alone, so the checkpoint must be in a folder that both see.
+Batches are audited in this process, through Spark Connect at the server, and on a cluster by tasks, one for each run.
+The follower reads the result from the state file alone, so the checkpoint must be in a folder that all of them see.
 """
 
 import logging
@@ -79,6 +79,7 @@ def follow(  # noqa: PLR0913 - all but the first three by name
         .option("pathGlobFilter", f"*{SUFFIX}")
         .option("maxFileAge", _ANY_AGE)
         .option("maxFilesPerTrigger", FILES_OF_A_BATCH)
+        .option("ignoreMissingFiles", "true")  # whoever is told that a file does not belong there may remove it
         .parquet(str(events))
     )
     query = (
