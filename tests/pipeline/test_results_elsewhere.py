@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from ordercast.model.history import Operation
 from ordercast.pipeline.soak.soak import Soak
 from ordercast.swarm.soak import EVERY_PROTOCOL
+from ordercast.trace.history import write_history
 from ordercast.trace.storage import is_empty, location, write_whole
 from ordercast.trace.working_folder import working_folder
 from tests.cli.conftest import Command
@@ -49,6 +51,33 @@ def test_a_page_is_built_of_results_that_are_there(ordercast: Command, tmp_path:
     assert ordercast("report", tmp_path / "here").status == 0
     assert bytes_in(tmp_path / "there/bucket/results").keys() == bytes_in(tmp_path / "here").keys()
     assert not any(path.endswith(".json") for path in objects.opened), "results are read, and not written again"
+
+
+def test_what_is_there_is_shown_and_histories_are_judged(ordercast: Command, tmp_path: Path, objects: Objects) -> None:
+    del objects
+    assert ordercast("simulate to --nodes 2 --messages 2 --out s3://bucket/trace").status == 0
+    shown = ordercast("view s3://bucket/trace --export", tmp_path / "there.html")
+    assert (shown.status, (tmp_path / "there.html").exists()) == (0, True)
+    write_history(tmp_path / "here.parquet", [Operation("A", "register", "d", "k", "put", ("1",), "null", 0, 1)])
+    write_whole(location("s3://bucket/history/A.parquet"), (tmp_path / "here.parquet").read_bytes())
+    for place in ("s3://bucket/history", "s3://bucket/history/A.parquet", tmp_path / "here.parquet"):
+        judged = ordercast("audit --history", place)
+        assert (judged.status, judged.out) == (0, "1 key, 1 operation: linearizable\n")
+    for line in ("view s3://bucket/nothing", "audit --history s3://bucket/nothing"):
+        missing = ordercast(line)
+        assert (missing.status, missing.sentence) == (
+            2,
+            "there is no file *.parquet at s3://bucket/nothing; check the URL",
+        )
+
+
+@pytest.mark.parametrize(
+    "line", ["audit --follow s3://b/t", "view --follow s3://b/t", "audit --history --spark s3://b/t"]
+)
+def test_what_grows_there_is_not_followed(ordercast: Command, line: str) -> None:
+    refused = ordercast(line)
+    assert refused.status == 2
+    assert "takes folders of this machine, not s3://b/t; copy it here" in refused.sentence
 
 
 def test_an_evaluation_is_stored_there(ordercast: Command, objects: Objects) -> None:

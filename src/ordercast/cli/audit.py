@@ -26,8 +26,10 @@ if TYPE_CHECKING:
     from ordercast.audit.verdict import Verdict, Witness
 
     OpenSpark = Callable[[], AbstractContextManager[Any]]
+from ordercast.trace.schema import SUFFIX
 from ordercast.trace.small_files import write_atomically
 from ordercast.trace.storage import Location, location
+from ordercast.trace.working_folder import read_here
 
 _SHOWN = 3  # witnesses of each property that are printed; the JSON file has more
 
@@ -126,7 +128,10 @@ def audit_command(
     )
     require(bool(folders) != (members is not None), "give the folders of traces, or, with --follow, logs by --members")
     require(follow or (members is None and metrics is None), "--members and --metrics have no effect without --follow")
-    _require_local_if(follow=follow, view=view, history=history, folders=folders)
+    on_spark = bool(spark or master is not None)
+    _require_local(
+        folders, *(["--follow"] if follow else []), *(["--history on Spark"] if history and on_spark else [])
+    )
     if follow and _are_logs(members, folders):
         _require_logs_only(asked, spark, master, checkpoint, until_idle)
         from ordercast.cli.shared.log_audit import follow_logs
@@ -136,7 +141,8 @@ def audit_command(
     require(metrics is None, "--metrics is for --follow on durable logs, and these are traces")
     if history:
         require(not follow and asked is None, "--history takes histories, which have no service and are not followed")
-        raise typer.Exit(0 if _audit_histories(folders, json, opened if spark or master is not None else None) else 1)
+        with read_here(folders, SUFFIX) as paths:
+            raise typer.Exit(0 if _audit_histories(paths, json, opened if on_spark else None) else 1)
     require(
         follow or (until_idle is None and checkpoint is None),
         "--until-idle and --checkpoint have no effect without --follow",
@@ -152,14 +158,15 @@ def audit_command(
             raise typer.Exit(0)
         # It is complete now: check the properties that only the end decides, on the master that was named.
     require(master is None or spark is not False, "--master and --no-spark contradict each other; give one")
-    verdict = _audited(folders, asked, opened if spark or master is not None else None, processes)
+    verdict = _audited(folders, asked, opened if on_spark else None, processes)
     _write_all(verdict, folders, json, others)
     if explain:
         typer.echo(verdict.explain())
     else:
         print_verdict(verdict, Console())
     if view:
-        _show(folders, verdict, open_browser=open_browser)
+        with read_here(folders, SUFFIX) as paths:
+            _show(paths, verdict, open_browser=open_browser)
     raise typer.Exit(0 if verdict.holds else 1)
 
 
@@ -169,10 +176,10 @@ def _asked(service: str | None) -> "Asked | None":
     return asked_by(service) if service is not None else None
 
 
-def _require_local_if(*, follow: bool, view: bool, history: bool, folders: list[Location]) -> None:
+def _require_local(folders: list[Location], *options: str) -> None:
     """Raises `ConfigError` for URLs where only folders of this machine are read."""
-    for option, given in (("--follow", follow), ("--view", view), ("--history", history)):
-        for folder in folders if given else ():
+    for option in options:
+        for folder in folders:
             require(isinstance(folder, Path), f"{option} takes folders of this machine, not {folder}; copy it here")
 
 

@@ -1,19 +1,27 @@
 """`ordercast view`: traces in the browser, or as a page in one file."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from ordercast.cli.shared.viewing import read_verdict, serve, viewer_packages, write_page
 from ordercast.model.config import require
+from ordercast.trace.schema import SUFFIX
+from ordercast.trace.storage import location
+from ordercast.trace.working_folder import read_here
 
 EXPORTED = 200_000
 
 
 def view_command(
     folders: Annotated[
-        list[Path], typer.Argument(help="Traces; those of the members of one live group are shown together.")
+        list[Any],
+        typer.Argument(
+            help="Traces, also as URLs; those of the members of one live group are shown together.",
+            parser=location,
+            metavar="FOLDERS...",
+        ),
     ],
     run: Annotated[
         list[str] | None,
@@ -58,14 +66,17 @@ def view_command(
     with viewer_packages():
         from ordercast.viewer.export import Range
         from ordercast.viewer.traces import Traces
-    traces = Traces(folders)
-    witnesses = read_verdict(verdict) if verdict is not None else []
-    for name in chosen:
-        traces.run(name)
-    if not chosen and not witnesses and len(folders) == len(traces.runs) == 2:
-        chosen = list(traces.runs)
-    if export is not None:
-        bounds = Range(round(begin * 1e9), None if end is None else round(end * 1e9), most)
-        write_page(export, traces, chosen, bounds, witnesses)
-        return
-    serve(traces, runs=chosen, witnesses=witnesses, port=port, open_browser=open_browser, follow=follow)
+    for folder in folders if follow else ():
+        require(isinstance(folder, Path), f"--follow takes folders of this machine, not {folder}; copy it here")
+    with read_here(folders, SUFFIX) as here:
+        traces = Traces(here)
+        witnesses = read_verdict(verdict) if verdict is not None else []
+        for name in chosen:
+            traces.run(name)
+        if not chosen and not witnesses and len(folders) == len(traces.runs) == 2:
+            chosen = list(traces.runs)
+        if export is not None:
+            bounds = Range(round(begin * 1e9), None if end is None else round(end * 1e9), most)
+            write_page(export, traces, chosen, bounds, witnesses)
+            return
+        serve(traces, runs=chosen, witnesses=witnesses, port=port, open_browser=open_browser, follow=follow)

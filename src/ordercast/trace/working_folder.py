@@ -1,10 +1,11 @@
-"""A folder of this machine for what needs one, whose files come from a URL and go back there."""
+"""Folders of this machine for what needs some: their files come from URLs, and what is written goes back there."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from ordercast.model.errors import TraceError
 from ordercast.trace.storage import Location, RemotePath, files_below
 
 
@@ -28,6 +29,29 @@ def working_folder(place: Location, suffix: str = "") -> Iterator[Path]:
         for path, state in sorted(_state(folder).items()):
             if before.get(path) != state:
                 (place / path.relative_to(folder).as_posix()).put(path)
+
+
+@contextmanager
+def read_here(places: Sequence[Location], suffix: str) -> Iterator[list[Path]]:
+    """Files and folders of this machine; of those that have URLs copies, as far as names end so.
+
+    Raises `TraceError` if there is nothing at a URL.
+    """
+    with ExitStack() as copies:
+        yield [copies.enter_context(_copied(place, suffix)) for place in places]
+
+
+@contextmanager
+def _copied(place: Location, suffix: str) -> Iterator[Path]:
+    if isinstance(place, RemotePath) and place.is_file():
+        with TemporaryDirectory(prefix="ordercast-") as name:
+            (Path(name) / place.name).write_bytes(place.read_bytes())
+            yield Path(name) / place.name
+        return
+    with working_folder(place, suffix) as folder:
+        if isinstance(place, RemotePath) and not any(folder.iterdir()):
+            raise TraceError(f"there is no file *{suffix} at {place}; check the URL")
+        yield folder
 
 
 def _state(folder: Path) -> dict[Path, tuple[int, int]]:
