@@ -2,6 +2,7 @@
 
 import ast
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -113,10 +114,15 @@ LIVE_MODULES = {
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
 
+@cache
+def nodes_of(path: Path) -> list[ast.AST]:
+    return list(ast.walk(ast.parse(path.read_text())))
+
+
 def imports_of(path: Path) -> set[str]:
     """The modules that a file imports, wherever in it."""
     found = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in nodes_of(path):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -173,9 +179,8 @@ def test_the_arrows_point_one_way() -> None:
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_files_and_functions_stay_small(path: Path) -> None:
-    text = path.read_text()
-    assert len(text.splitlines()) <= 700, "what second thing is in it?"
-    for node in ast.walk(ast.parse(text)):
+    assert len(path.read_text().splitlines()) <= 700, "what second thing is in it?"
+    for node in nodes_of(path):
         if isinstance(node, ast.FunctionDef) and node.name not in LISTS_OF_OPTIONS:
             assert node.end_lineno is not None
             assert node.end_lineno - node.lineno < 70, f"{node.name} does more than one thing"

@@ -30,7 +30,7 @@ PANELS = {
     "Live groups": {
         "node": "Join a live group: send each line of standard input, print each message.",
         "store": "Run a member of a replicated dictionary.",
-        "gateway": "Run a member that hands batches from outside to its group.",
+        "gateway": "Run a member that accepts batches from outside, and hands each to its group once.",
         "members": "Ask a running group who its members are.",
         "top": "Watch a running group: members, rates, latencies, losses, who waits for whom.",
         "log": "Look at a durable log: its segments, its damage, its messages.",
@@ -40,7 +40,7 @@ PANELS = {
     },
     "Simulations, searches, audits": {
         "simulate": "Simulate one run and print its summary.",
-        "ingest": "Make a trace of what clients of another system were handed.",
+        "ingest": "Make a trace of what clients of another system received.",
         "audit": "Check that recorded traces keep the promises of their service.",
         "view": "Look at traces in the browser: space-time, messages, latencies, violations.",
         "check": "Search every schedule of a small group for a counterexample.",

@@ -64,7 +64,7 @@ def gateway_command(
     ] = None,
     uvloop: Annotated[bool, UVLOOP] = True,
 ) -> None:
-    """Run a member that hands batches from outside to its group.
+    """Run a member that accepts batches from outside, and hands each to its group once.
 
     It is the gateway of the sink of Spark streams, `df.writeStream.format("ordercast")`. A batch is one message,
     answered when it is durable. One that is handed over again, here or at another gateway, is in the group once: all

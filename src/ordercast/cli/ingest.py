@@ -27,11 +27,13 @@ def ingest_command(
     system: Annotated[System, typer.Argument(help="Which system it is.", case_sensitive=False)],
     out: Annotated[Any, typer.Argument(help="Folder for the trace, also as a URL.", parser=location, metavar="OUT")],
     logs: Annotated[
-        list[str], typer.Argument(help="For each receiver what it was handed: NAME=FILE.", metavar="NAME=FILE...")
+        list[str], typer.Argument(help="For each receiver what it received: NAME=FILE.", metavar="NAME=FILE...")
     ],
     sent: Annotated[
         Path | None,
-        typer.Option(help="What one was handed that gets everything: else what nobody got is not missed."),
+        typer.Option(
+            help="What a client received that gets everything; without it, nobody knows what all of the others lack."
+        ),
     ] = None,
     filters: Annotated[
         list[str] | None,
@@ -46,7 +48,7 @@ def ingest_command(
     ] = None,
     run: Annotated[str | None, typer.Option(help="The name of the run (default: the system).")] = None,
 ) -> None:
-    """Make a trace of what clients of another system were handed.
+    """Make a trace of what clients of another system received.
 
     A FILTER is a topic (kafka), a subject with * and > (nats), a prefix of keys (etcd), a routing key (rabbitmq) or a
     table (cdc).

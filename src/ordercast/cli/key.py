@@ -13,7 +13,12 @@ from ordercast.wire.keys import new_key
 
 def key_command(
     out: Annotated[Path | None, typer.Option(help="Write it to this new file, readable only by you.")] = None,
-    key_id: Annotated[int, typer.Option("--id", help="Its number, 1 to 255, which distinguishes it.")] = 1,
+    key_id: Annotated[
+        int,
+        typer.Option(
+            "--id", help="Number of the key, 1 to 255; each datagram has that of the key it is encrypted with."
+        ),
+    ] = 1,
 ) -> None:
     """Generate a key for a live group.
 

@@ -60,7 +60,7 @@ def log_command(
 
     Nothing is changed, and the log may be written meanwhile: what is shown, or served, is on the disk. In a TEXT, bytes
     that are no UTF-8 and line breaks are escaped by a backslash.
-    Exit status 0: all that was read is whole; 1: something is missing or changed; 2: an argument is wrong, or there is
+    Exit status 0: all that was read is intact; 1: something is missing or changed; 2: an argument is wrong, or there is
     no log in the folder.
     """
     require(action is Action.CAT or start is None, f"--from: {action.value} looks at the whole log; use cat")

@@ -26,10 +26,12 @@ def top_command(
     contacts: Annotated[str, CONTACTS] = "local",
     key: Annotated[Path | None, KEY_ONCE] = None,
     insecure: Annotated[bool, INSECURE] = False,
-    every: Annotated[float, typer.Option(help="Seconds between two looks.")] = 1.0,
+    every: Annotated[float, typer.Option(help="Seconds between two refreshes.")] = 1.0,
     timeout: Annotated[float, TIMEOUT] = 3.0,
-    once: Annotated[bool, typer.Option("--once", help="Look twice, print the second look, and exit.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print a line of JSON for each look instead.")] = False,
+    once: Annotated[
+        bool, typer.Option("--once", help="Measure for one interval (--every), print it, and exit.")
+    ] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print a line of JSON for each refresh instead.")] = False,
 ) -> None:
     """Watch a running group: members, rates, latencies, losses, who waits for whom.
 

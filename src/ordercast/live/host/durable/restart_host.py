@@ -257,7 +257,9 @@ class RestartHost:
         self._carry_out(outputs)
 
     def _failed(self, error: Exception) -> list[RestartOutput]:
-        _log.warning("%s cannot take part in a plan: %s", self.me.name, error, extra={"group": self._log.group})
+        _log.warning(
+            "%s cannot take part in the restart of the group: %s", self.me.name, error, extra={"group": self._log.group}
+        )
         if self._log.failed is not None and not self._done.done():
             self._done.set_exception(JoinError(self._log.failed))
         return self._machine.log_failed(apart=isinstance(error, JoinError))
