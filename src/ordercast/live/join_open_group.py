@@ -127,7 +127,7 @@ async def _found_here(options: JoinOptions) -> JoinOptions:
             if clock() >= until:
                 raise JoinError(
                     f"no member of the group {options.group} runs on this machine: start the group first, or give "
-                    "addresses of its members (contacts)"
+                    "addresses of its members (contacts=, or --join HOST:PORT)"
                 )
             await asyncio.sleep(_LOOK_AGAIN)
     bind = options.bind or Address("::1" if ":" in contacts[0].host else LOOPBACK, 0)
