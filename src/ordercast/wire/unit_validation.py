@@ -34,7 +34,7 @@ from ordercast.protocols.sequencer.units import (
     Synchronised,
     ViewRequest,
 )
-from ordercast.protocols.spo.units import Data, Ready, Status
+from ordercast.protocols.spo.units import Data, Ready
 from ordercast.protocols.st.units import (
     PacketPosition,
     PlacedCopy,
@@ -90,6 +90,10 @@ def _names(names: Sequence[tuple[int, int]], nodes: int) -> bool:
 
 
 def _packet(packet: Packet, nodes: int) -> bool:
+    return _without_vector(packet, nodes) and (not packet.seq_to or _vector(packet.seq_to, nodes))
+
+
+def _without_vector(packet: Packet, nodes: int) -> bool:
     lengths, source, priority, numbers = packet.lengths, packet.source, packet.priority, packet.seq | packet.first
     return (
         source < nodes
@@ -100,22 +104,15 @@ def _packet(packet: Packet, nodes: int) -> bool:
         and bool(lengths)
         and min(lengths) >= 0
         and sum(lengths) <= len(packet.payload)
-        and (not packet.seq_to or _vector(packet.seq_to, nodes))
-    )
-
-
-def _status(status: Status, nodes: int) -> bool:
-    return (
-        0 <= status.stamp | status.free | status.epoch < _MAX_NUMBER
-        and _vector(status.expects, nodes)
-        and _vector(status.preacknowledged_below, nodes)  # empty only under the printed rules, which are never live
     )
 
 
 def _heading(heading: Heading, nodes: int) -> bool:
     return (
         0 <= heading.epoch | heading.seq | heading.delivered < _MAX_NUMBER
-        and _vector(heading.expects, nodes)
+        and len(heading.expects) == nodes
+        and min(heading.expects) >= 0
+        and max(heading.expects) < _MAX_NUMBER
         and 0 <= heading.wants < 1 << nodes
     )
 
@@ -137,13 +134,21 @@ def _next_view(view: NextView, nodes: int) -> bool:
 
 
 def _data(unit: Data, nodes: int) -> bool:
-    return len(unit.packet.seq_to) == nodes and _packet(unit.packet, nodes) and _status(unit.status, nodes)
+    # A group receives more of these, and of those below, than of anything else: all numbers are compared at once.
+    packet, status = unit.packet, unit.status
+    seq_to, expects, below = packet.seq_to, status.expects, status.preacknowledged_below
+    numbers = (*seq_to, *expects, *below, status.stamp, status.free, status.epoch)
+    return (
+        len(seq_to) == len(expects) == len(below) == nodes  # `below` is empty under the printed rules, never live
+        and min(numbers) >= 0
+        and max(numbers) < _MAX_NUMBER
+        and _without_vector(packet, nodes)
+    )
 
 
 def _ready(unit: Ready, nodes: int) -> bool:
     status, next_seq_to = unit.status, unit.next_seq_to
     expects, below = status.expects, status.preacknowledged_below
-    # A large group receives more of these than of anything else: all numbers are compared at once.
     numbers = (*next_seq_to, *expects, *below, unit.next_seq, status.stamp, status.free, status.epoch)
     return (
         len(next_seq_to) == len(expects) == len(below) == nodes

@@ -306,19 +306,17 @@ class Spo(LossDetection):
 
     def note_preacknowledged(self, source: int, packets: list[Packet], out: list[Output]) -> None:
         """These packets are pre-acknowledged now."""
-        stable, early = self.config.delivers_stable, self.delivered_early
+        stable, early, kept = self.config.delivers_stable, self.delivered_early, self.preacknowledged.logs[source]
         for packet in packets:
             out.append(Reached(PREACKNOWLEDGED, packet))
-            if (
-                stable
-                and packet.destinations == self.everybody
-                and early[source] == len(self.preacknowledged.logs[source])
-            ):
+            if stable and packet.destinations == self.everybody and early[source] == len(kept):
                 early[source] += 1
                 self.deliver(source, packet, out)
             elif packet.destinations != self.my_bit:  # others wait to hear of it, to deliver it
                 self.status_due = True
-            self.await_acknowledgment(source, packet, out)
+            kept.append(packet)
+            if len(kept) == 1:
+                self.acknowledge(source, out)
 
     def await_acknowledgment(self, log: int, packet: Packet, out: list[Output]) -> None:
         """Keeps a pre-acknowledged packet until it is acknowledged."""

@@ -82,8 +82,9 @@ class Settlement(DeclaredState):
     def release(self, source: int, packets: list[Packet]) -> list[Packet]:
         """Adds packets that all their destinations have accepted; takes out those that wait for nothing more."""
         held, below = self.held[source], self.settled_below[source]
-        if packets and not held and packets[-1].seq <= below:  # nothing is lost: none of them waits
-            self.settled_below[source] = max(below, packets[-1].seq + 1)
+        if packets and not held and (last := packets[-1].seq) <= below:  # nothing is lost: none of them waits
+            if last == below:
+                self.settled_below[source] = last + 1
             return packets
         released = []
         held.extend(packets)
