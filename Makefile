@@ -5,7 +5,7 @@ JOBS ?= 4
 SOAK_SECONDS ?= 600
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo docs test check format bench soak mutants clean
+.PHONY: help install demo docs test check format bench compiled soak mutants clean
 
 help: ## print what can be made
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -49,6 +49,14 @@ bench: install ## measure; prints what it ran
 	@$(BIN)/python benchmarks/wire.py
 	@$(BIN)/python benchmarks/explorer.py
 	@$(BIN)/python benchmarks/log.py
+
+compiled: install ## compile the machines with a C compiler, as a wheel in dist/ and to try it in build/compiled
+	@rm -rf build/compiled && mkdir -p build
+	HATCH_BUILD_HOOK_ENABLE_CUSTOM=true $(BIN)/python -m hatchling build -t wheel -d build/wheel
+	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --target build/compiled build/wheel/*.whl
+	@mkdir -p dist && mv build/wheel/*.whl dist/
+	@PYTHONPATH=build/compiled $(BIN)/ordercast --version
+	@echo "PYTHONPATH=build/compiled runs it; ORDERCAST_PURE=1 beside it runs the sources"
 
 soak: install ## random runs on Spark for SOAK_SECONDS, then the tests that take long, clusters killed in mid-job among them
 	$(BIN)/ordercast soak --seconds $(SOAK_SECONDS) --first $$(date +%s) --out soak/$$(date +%Y%m%d-%H%M%S)

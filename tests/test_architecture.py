@@ -14,7 +14,8 @@ PACKAGE = ROOT / "src" / "ordercast"
 
 # Each room: our rooms that it may import, and the packages. "stdlib" is the whole standard library.
 ROOMS: dict[str, tuple[set[str], set[str]]] = {
-    "model": (set(), {"stdlib", "msgspec"}),
+    # `mypy_extensions` only for type checkers: it is not needed to run.
+    "model": (set(), {"stdlib", "msgspec", "mypy_extensions"}),
     "trace": ({"model"}, {"stdlib", "pyarrow"}),
     # Files of a durable log. No asyncio, no socket; the disk is an argument.
     "log": ({"model"}, {"stdlib", "msgspec", "pyarrow"}),

@@ -6,6 +6,7 @@ errors), in `ordercast.simulation` (simulations and traces), in `ordercast.log` 
 else may change without notice.
 """
 
+import os
 from typing import TYPE_CHECKING
 
 from ordercast.model.errors import (
@@ -74,6 +75,11 @@ __all__ = [
     "join",
     "serve_metrics",
 ]
+
+if os.environ.get("ORDERCAST_PURE"):  # before anything is imported that may be compiled
+    from ordercast.model.compiled import use_sources
+
+    use_sources()
 
 if not TYPE_CHECKING:  # type checkers see the imports above, and so report a misspelt name
     _MODULES = {

@@ -133,7 +133,9 @@ app = typer.Typer(
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"ordercast {__version__}")
+        from ordercast.model.compiled import is_compiled
+
+        typer.echo(f"ordercast {__version__}{', compiled' if is_compiled() else ''}")
         raise typer.Exit
 
 

@@ -41,6 +41,7 @@ class Expansion:
         It ends at the first failure, see `failure`.
         """
         space, selection = self.space, self.selection
+        successor, sleep_set_after = space.successor, selection.sleep_set_after
         self.failure = None
         free = space.progress_steps(state)
         if (self._eager or not free) and not self.reaches_goal(state):
@@ -48,11 +49,11 @@ class Expansion:
             return
         for step, action in selection.steps(state, free, sleep_set):
             self.edges += 1
-            after, effect = space.successor(state, step)
-            if effect is not None and space.problem(after, effect):
+            after, effect = successor(state, step)
+            if effect is not None and effect.is_seen and space.problem(after, effect):
                 self.failure = step
                 return
-            yield step, after, selection.sleep_set_after(state, step, action, effect, sleep_set)
+            yield step, after, sleep_set and sleep_set_after(state, step, action, effect, sleep_set)
             sleep_set |= action
 
     def reaches_goal(self, state: State) -> bool:
@@ -84,6 +85,8 @@ class KnownStates:
         if known is None:
             self.sleep_sets[key] = sleep_set
             return TO_EXPAND
+        if known <= EXPANDED:  # nothing sleeps there
+            return EXPANDED_BEFORE if known else 0
         woken = known & ~sleep_set & ~EXPANDED
         if woken:
             self.sleep_sets[key] = known & ~woken & ~EXPANDED

@@ -18,51 +18,47 @@ class Queues:
 
     def __init__(self, *, bags: bool = False) -> None:
         """`bags`: units have no order."""
-        self._bags = bags
+        self.bags = bags
         self._numbers: dict[tuple[int, ...], int] = {(): EMPTY}
-        self._longer: dict[int, int] = {}
         self.contents: list[tuple[int, ...]] = [()]
-        self._rest: list[int | None] = [None]
+        self.longer_by: list[dict[int, int]] = [{}]
+        """By queue: those with one more unit, as far as they are known."""
+        self.rest: list[int] = [EMPTY]
+        """By queue: that without its head."""
 
     def of(self, units: tuple[int, ...]) -> int:
         """The number of the queue with these units, the next one first."""
-        if self._bags:
+        if self.bags:
             units = tuple(sorted(units))
         number = self._numbers.get(units)
         if number is None:
+            rest = self.of(units[1:])
             number = self._numbers[units] = len(self.contents)
             self.contents.append(units)
-            self._rest.append(None)
+            self.longer_by.append({})
+            self.rest.append(rest)
         return number
 
     def longer(self, queue: int, unit: int) -> int:
         """The queue with one more unit at its end."""
-        key = queue << 32 | unit
-        number = self._longer.get(key)
+        number = self.longer_by[queue].get(unit)
         if number is None:
-            number = self._longer[key] = self.of((*self.contents[queue], unit))
+            number = self.longer_by[queue][unit] = self.of((*self.contents[queue], unit))
         return number
 
     def places(self, queue: int) -> tuple[int, ...]:
         """The places of the units that may be next; of equal units only the first."""
         units = self.contents[queue]
-        if not self._bags:
+        if not self.bags:
             return (0,) if units else ()
         return tuple(place for place, unit in enumerate(units) if not place or units[place - 1] != unit)
 
     def without(self, queue: int, place: int) -> int:
         """The queue without the unit at a place."""
         if not place:
-            return self.rest(queue)
+            return self.rest[queue]
         units = self.contents[queue]
         return self.of((*units[:place], *units[place + 1 :]))
-
-    def rest(self, queue: int) -> int:
-        """The queue without its head."""
-        number = self._rest[queue]
-        if number is None:
-            number = self._rest[queue] = self.of(self.contents[queue][1:])
-        return number
 
 
 class Links:

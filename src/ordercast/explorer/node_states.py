@@ -50,7 +50,7 @@ _WITHOUT_VALUES: dict[int, NodeInput] = {DRAINED: Drained(), LEAVE: Depart(), GI
 class Effect:
     """The effect of an input at a node."""
 
-    __slots__ = ("delivers", "enters", "next", "problem", "risen", "sends")
+    __slots__ = ("delivers", "enters", "is_seen", "next", "problem", "risen", "sends")
 
     def __init__(self) -> None:
         self.next = -1
@@ -63,6 +63,8 @@ class Effect:
         """It enters a view, or leaves the group, in a group with membership; or more is in its log, or on its disk."""
         self.problem = ""
         """The promise that it breaks, as far as it involves this node only; empty if none."""
+        self.is_seen = True
+        """A promise that involves several nodes may depend on it, or it breaks one by itself."""
 
 
 def outputs_of(machine: Any, event: NodeInput) -> list[Output]:
@@ -82,7 +84,8 @@ class NodeStates:
     def __init__(self, scenario: Scenario, links: Links) -> None:
         self._scenario, self._links = scenario, links
         self._numbers: dict[NodeState, int] = {}
-        self._moves: list[dict[int, Effect]] = []
+        self.known_effects: list[dict[int, Effect]] = []
+        """By state, then by input: the effects that are known."""
         self._machines = [self.machine(node) for node in range(scenario.group.nodes)]
         self._units: dict[Unit, int] = {}
         self._timers: dict[str, int] = {}
@@ -184,9 +187,9 @@ class NodeStates:
 
     def transition(self, state: int, code: int) -> Effect:
         """The effect of an input in a state."""
-        effect = self._moves[state].get(code)
+        effect = self.known_effects[state].get(code)
         if effect is None:
-            effect = self._moves[state][code] = self._compute(self.states[state], self.event(state, code))
+            effect = self.known_effects[state][code] = self._compute(self.states[state], self.event(state, code))
         return effect
 
     def _number(self, state: NodeState) -> int:
@@ -194,7 +197,7 @@ class NodeStates:
         if number is None:
             number = self._numbers[state] = len(self.states)
             self.states.append(state)
-            self._moves.append({})
+            self.known_effects.append({})
             self.timers.append(tuple(self._timers[name] for name in state.timers))
             fires = self._scenario.fires or state.timers
             self.early_timers.append(tuple(self._timers[name] for name in state.timers if name in fires))
@@ -253,6 +256,8 @@ class NodeStates:
             effect.sends = tuple(
                 (self._unit(send.unit), self._links.reached(before.node, send.to)) for send in checker.sends
             )
+            counts_units = bool(effect.sends) and self._scenario.promise.most_under_way > 0
+            effect.is_seen = bool(effect.problem or effect.risen or effect.delivers or effect.enters or counts_units)
         return effect
 
     def _vectors(self, machine: Any) -> list[tuple[int, ...]]:

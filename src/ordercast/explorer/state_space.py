@@ -7,7 +7,7 @@ too: what happens, where, and which timer, which unit of a bag, who is suspected
 
 from enum import IntEnum
 from graphlib import CycleError, TopologicalSorter
-from itertools import combinations, pairwise
+from itertools import combinations, compress, pairwise
 
 from ordercast.explorer.links import EMPTY, Links, Queues
 from ordercast.explorer.node_disk import LOST
@@ -99,6 +99,13 @@ class StateSpace:
         self.losses, self.duplicates, self.firings, self.crashes, *others = self.budgets
         self.suspicions, self.leaves, self.damages, self.give_ups = others
         self._one_order: dict[tuple[tuple[int, ...], ...], bool] = {}
+        # For speed, what every step asks for: each is a list or a dictionary of the parts above.
+        self._receivers = [-1] * self.size + self.links.receivers
+        self._receipts = [_RECEIVE | place << KIND_BITS for place in range(self.first_link, self.past_links)]
+        self._submissions = [(_SUBMIT | node << KIND_BITS, node) for node in range(self.size)]
+        loses = enumerate(self.links.loses, start=self.first_link)
+        self._losses = [_LOSE | place << KIND_BITS if can_lose else 0 for place, can_lose in loses]
+        self._firings: dict[int, list[int]] = {}
         self.views = ViewPromises(scenario) if scenario.group.views else None
         """With membership: what is promised of views."""
         self._in_views: dict[tuple[int, ...], str] = {}
@@ -126,14 +133,14 @@ class StateSpace:
 
     def progress_steps(self, state: State) -> list[int]:
         """Receipts, submissions and syncs: they use no budget."""
-        busy = [place for place in range(self.first_link, self.past_links) if state[place] != EMPTY]
-        if self.scenario.channel is Channel.ANY:
-            places = self.queues.places
-            found = [_RECEIVE | link << KIND_BITS | place << 16 for link in busy for place in places(state[link])]
-        else:
-            found = [_RECEIVE | link << KIND_BITS for link in busy]
+        found = list(compress(self._receipts, state[self.first_link : self.past_links]))  # of all that are not empty
+        if self.queues.bags:
+            contents = [(step, self.queues.places(state[step >> KIND_BITS])) for step in found]
+            found = [step | place << 16 for step, places in contents for place in places]
         can_submit = self.nodes.can_submit
-        found += [_SUBMIT | node << KIND_BITS for node in range(self.size) if can_submit[state[node]]]
+        for step, node in self._submissions:
+            if can_submit[state[node]]:
+                found.append(step)
         if self.scenario.returns:
             found = [step for step in found if not self._is_early(state, step)]
         if self.scenario.logs:
@@ -154,22 +161,18 @@ class StateSpace:
 
     def environment_steps(self, state: State) -> list[int]:
         """Losses, duplicates, timers, crashes, suspicions, departures, notices: steps of the environment."""
-        busy = [place for place in range(self.first_link, self.past_links) if state[place] != EMPTY]
-        found = self._faults_of_links(state, busy)
-        if state[self.duplicates] and self.scenario.channel is not Channel.ANY:
-            found += [
-                _LATER | link << KIND_BITS
-                for link in busy
-                if self.links.loses[link - self.first_link] and len(self.queues.contents[state[link]]) > 1
-            ]
-        if state[self.firings] and not (busy and self.scenario.patient):
-            for node in range(self.size):
-                found += [fire_step(node, timer) for timer in self.nodes.early_timers[state[node]]]
-        if state[self.crashes] or self.scenario.returns:
+        losses, duplicates, firings, crashes, suspicions, leaves, _, give_ups = state[self.past_links :]
+        found: list[int] = []
+        if losses or duplicates:
+            found = self._faults_of_links(state)
+        if firings and not (self.scenario.patient and any(state[self.first_link : self.past_links])):
+            for number in state[: self.size]:
+                found += self._firings_in(number)
+        if crashes or self.scenario.returns:
             found += self._crashes(state)
-        if state[self.suspicions] or state[self.leaves]:
+        if suspicions or leaves:
             found += self._membership_steps(state)
-        if state[self.give_ups]:
+        if give_ups:
             can_give_up = self.nodes.can_give_up
             found += [_GIVE_UP | node << KIND_BITS for node in range(self.size) if can_give_up(state[node])]
         if self.scenario.drained:
@@ -178,16 +181,29 @@ class StateSpace:
             ]
         return self._promptly(state, found) if self.links.loop_backs else found
 
-    def _faults_of_links(self, state: State, busy: list[int]) -> list[int]:
+    def _firings_in(self, number: int) -> list[int]:
+        """The timers of a node that may fire in one of its states."""
+        found = self._firings.get(number)
+        if found is None:
+            node = self.nodes.states[number].node
+            found = self._firings[number] = [fire_step(node, timer) for timer in self.nodes.early_timers[number]]
+        return found
+
+    def _faults_of_links(self, state: State) -> list[int]:
         """Units that are lost, or arrive twice."""
+        losses = [step for step in compress(self._losses, state[self.first_link : self.past_links]) if step]
+        if not (state[self.duplicates] or self.queues.bags or self.scenario.loses):
+            return losses
         found: list[int] = []
-        for link in busy if state[self.losses] or state[self.duplicates] else ():
-            if self.links.loses[link - self.first_link]:
-                for place in self.queues.places(state[link]):
-                    if state[self.losses] and self._may_lose(state[link], link, place):
-                        found.append(_LOSE | link << KIND_BITS | place << 16)
-                    if state[self.duplicates]:
-                        found.append(_TWICE | link << KIND_BITS | place << 16)
+        links = [(step & WHERE) >> KIND_BITS for step in losses]
+        for link in links:
+            for place in self.queues.places(state[link]):
+                if state[self.losses] and self._may_lose(state[link], link, place):
+                    found.append(_LOSE | link << KIND_BITS | place << 16)
+                if state[self.duplicates]:
+                    found.append(_TWICE | link << KIND_BITS | place << 16)
+        if state[self.duplicates] and not self.queues.bags:
+            found += [_LATER | link << KIND_BITS for link in links if len(self.queues.contents[state[link]]) > 1]
         return found
 
     def _crashes(self, state: State) -> list[int]:
@@ -245,10 +261,10 @@ class StateSpace:
         """The state after a step, and its effect on a node, if it has one."""
         kind, place = step & KIND, (step & WHERE) >> KIND_BITS
         if kind == _RECEIVE:
-            queue, which = state[place], step >> 16
-            node, code = self.links.receivers[place - self.first_link], self.queues.contents[queue][which] << 2
+            queue, which, queues = state[place], step >> 16, self.queues
+            node, code = self._receivers[place], queues.contents[queue][which] << 2
             after = list(state)
-            after[place] = self.queues.without(queue, which)
+            after[place] = queues.without(queue, which) if which else queues.rest[queue]
         elif kind == _SUBMIT:
             node, code, after = place, self._submission(state, place), list(state)
         elif kind == _SYNC:
@@ -301,16 +317,24 @@ class StateSpace:
         return node, self.nodes.event(state[node], code)
 
     def _carry_out(self, after: list[int], node: int, code: int) -> tuple[State, Effect]:
-        effect = self.nodes.transition(after[node], code)
+        nodes = self.nodes
+        effect = nodes.known_effects[after[node]].get(code) or nodes.transition(after[node], code)
         if not effect.problem:
             after[node] = effect.next
-            longer = self.queues.longer
-            for unit, links in effect.sends:
-                for link in links:
-                    if not self.nodes.is_deaf[after[self.links.receivers[link]]]:
-                        place = self.first_link + link
-                        after[place] = longer(after[place], unit)
+            if effect.sends:
+                self._put(after, effect.sends)
         return tuple(after), effect
+
+    def _put(self, after: list[int], sends: tuple[tuple[int, tuple[int, ...]], ...]) -> None:
+        """Puts units into the queues of links, except those to nodes that are not there."""
+        is_deaf, receivers, queues = self.nodes.is_deaf, self._receivers, self.queues
+        known, first = queues.longer_by, self.first_link
+        for unit, links in sends:
+            for link in links:
+                place = first + link
+                if not is_deaf[after[receivers[place]]]:
+                    queue = after[place]
+                    after[place] = known[queue].get(unit) or queues.longer(queue, unit)
 
     def _environment(self, state: State, kind: StepKind, place: int, which: int) -> State:
         after = list(state)

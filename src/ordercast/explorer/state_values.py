@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum
-from typing import Any, ClassVar, Final, get_origin, get_type_hints
+from typing import Any, ClassVar, Final, get_origin
 
 import msgspec
 
-from ordercast.model.declared_state import DeclaredState
+from ordercast.model.declared_state import DeclaredState, hints_of
 from ordercast.model.units import Packet, Unit
 
 _MOST = 160  # characters of a value
@@ -34,7 +34,7 @@ def parts_of(machine: DeclaredState, prefix: str = "") -> Iterator[tuple[Declare
 
 def declared(kind: type[DeclaredState]) -> Iterator[tuple[str, Any]]:
     """What changes and does not follow from the rest: variables, with their types."""
-    for name, hint in get_type_hints(kind, include_extras=True).items():
+    for name, hint in hints_of(kind):
         if get_origin(hint) not in {Final, ClassVar} and "derived" not in getattr(hint, "__metadata__", ()):
             yield name, hint
 

@@ -25,6 +25,7 @@ from ordercast.live.transport.sockets import (
     open_socket,
     socket_address,
 )
+from ordercast.model.compiled import is_compiled
 from ordercast.model.errors import ConfigError
 
 _HEADERS = 48  # of IPv6 and UDP
@@ -73,6 +74,7 @@ def examine(members: Mapping[str, Address], multicast: Address | None) -> Iterat
 
 def _software() -> Iterator[Check]:
     yield Check("python", Health.OK, sys.version.split()[0])
+    yield Check("machines", Health.OK, "compiled" if is_compiled() else "not compiled: they run from their sources")
     needed = {
         "cryptography": "for members on other machines",
         "uvloop": "for speed",

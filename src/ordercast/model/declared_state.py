@@ -15,11 +15,16 @@ What is neither a container nor a part is taken for a value that is never change
 tuples and frozen structs are; anything else does not belong into a state.
 """
 
+import ast
+import sys
 from collections import deque
 from collections.abc import Callable, Iterable
 from functools import cache
+from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, ClassVar, Final, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from ordercast.model.compiled import mypyc_attr
 
 Snapshot = tuple[object, ...]
 """The whole state of a machine as nested tuples: hashable, comparable, never changed."""
@@ -32,6 +37,7 @@ Unordered = Annotated[T, _UNORDERED]
 """A list whose arrangement means nothing; its snapshot is sorted."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)  # not every machine is compiled
 class DeclaredState:
     """A class whose annotations declare its state."""
 
@@ -57,7 +63,7 @@ class DeclaredState:
 
 def declared_names(kind: type[DeclaredState]) -> frozenset[str]:
     """All variables that a class declares, those that never change among them."""
-    return frozenset(name for name, hint in _hints(kind) if get_origin(hint) is not ClassVar and hint is not ClassVar)
+    return frozenset(name for name, hint in hints_of(kind) if get_origin(hint) is not ClassVar and hint is not ClassVar)
 
 
 # --- what a class declares, compiled: searches take and restore millions of snapshots ---
@@ -83,7 +89,7 @@ _PART = _Form("{0}.snapshot()", "")
 def _compiled(kind: Any) -> _Compiled:
     """The two functions of a class, as hand-written code would have them."""
     packed, targets, lines = [], [], []
-    for name, hint in _hints(kind):
+    for name, hint in hints_of(kind):
         if get_origin(hint) in {Final, ClassVar} or _has(hint, _DERIVED):
             continue
         form, variable = _form(hint, f"{kind.__name__}.{name}"), f"self.{name}"
@@ -107,8 +113,26 @@ def _compiled(kind: Any) -> _Compiled:
     return _Compiled(made["snapshot"], made["restore"])
 
 
-def _hints(kind: type[DeclaredState]) -> Iterable[tuple[str, Any]]:
-    return get_type_hints(kind, include_extras=True).items()
+def hints_of(kind: type[DeclaredState]) -> Iterable[tuple[str, Any]]:
+    """The names that a class and its bases declare, each with what it declares of it."""
+    if "__mypyc_attrs__" not in vars(kind):
+        return get_type_hints(kind, include_extras=True).items()
+    hints: dict[str, Any] = {}
+    for base in kind.__mro__[-2::-1]:  # all bases but `object` are compiled, too
+        hints |= get_type_hints(_as_in_source(base), include_extras=True)
+    return hints.items()
+
+
+def _as_in_source(kind: type) -> type:
+    """A class with the annotations of a compiled one, which has none at run time: they are in the file beside it."""
+    library = Path(str(sys.modules[kind.__module__].__file__))
+    source = library.with_name(f"{kind.__module__.rpartition('.')[2]}.py")
+    for node in ast.parse(source.read_bytes()).body:
+        if isinstance(node, ast.ClassDef) and node.name == kind.__name__:
+            lines = [(line.target, line.annotation) for line in node.body if isinstance(line, ast.AnnAssign)]
+            texts = {name.id: ast.unparse(hint) for name, hint in lines if isinstance(name, ast.Name)}
+            return type(kind.__name__, (), {"__annotations__": texts, "__module__": kind.__module__})
+    raise TypeError(f"{source} has no class {kind.__name__}, but {library} has: build it again")
 
 
 def _has(hint: Any, mark: str) -> bool:

@@ -1,7 +1,7 @@
 """The counters of a run, kept whatever its trace contains."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 from ordercast.model.machine import Level
 
@@ -118,7 +118,7 @@ class Counters:
 
     def columns(self) -> Iterator[tuple[str, int]]:
         """The counters by name."""
-        for name in self.__slots__:
-            value = getattr(self, name)
+        for each in fields(self):
+            value = getattr(self, each.name)
             if isinstance(value, int):
-                yield name, value
+                yield each.name, value

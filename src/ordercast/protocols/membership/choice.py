@@ -96,7 +96,8 @@ def without_broken_links(stay: int, stateful: int, broken: Set[tuple[int, int]],
     Nobody is left out if too few would go on, or too few with the state.
     """
     while pairs := [pair for pair in broken if all(stay >> place & 1 for place in pair)]:
-        worst = max(sum(pairs, ()), key=lambda place: (sum(place in pair for pair in pairs), place))
+        silent = [place for pair in pairs for place in pair]
+        worst = max(silent, key=lambda place: (silent.count(place), place))
         rest = stay & ~(1 << worst)
         if rest.bit_count() < settings.least or not is_quorum(places_after(rest, stateful), rest.bit_count()):
             break
