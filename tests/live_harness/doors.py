@@ -14,7 +14,9 @@ import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
-from typing import Any
+from functools import cache
+from types import ModuleType
+from typing import Any, NamedTuple
 from unittest.mock import patch
 
 import ordercast.live.host.trace_recorder
@@ -120,22 +122,38 @@ class LocalNotes:
         return Note()
 
 
+class _Replaced(NamedTuple):
+    """A name of a module of live code that is bound to a module with another life."""
+
+    names: dict[str, Any]
+    name: str
+    real: ModuleType
+
+
+@cache
+def _replaced(modules: int) -> list[_Replaced]:
+    """Found once for each number of loaded modules: to look takes as long as a tenth of a run."""
+    del modules
+    return [
+        _Replaced(names, name, value)
+        for path, module in sorted(sys.modules.items())
+        if path.startswith(LIVE)
+        for names in [vars(module)]
+        for name, value in list(names.items())
+        if any(value is real for real in (real_time, real_secrets, real_socket))
+    ]
+
+
 @contextmanager
 def installed(world: World, *, new_trace: Callable[..., Any]) -> Iterator[None]:
     """Within it live code lives in this world; `new_trace` replaces the writer of records."""
-    replacements = (
-        (real_time, TimeModule(world)),
-        (real_secrets, SecretsModule(world)),
-        (real_socket, SocketModule(world)),
-    )
+    virtual = {real_time: TimeModule(world), real_secrets: SecretsModule(world), real_socket: SocketModule(world)}
     notes = LocalNotes(world)
+    found = _replaced(len(sys.modules))
     with ExitStack() as stack:
-        for name, module in sorted(sys.modules.items()):
-            if name.startswith(LIVE):
-                for attribute, value in list(vars(module).items()):
-                    for real, virtual in replacements:
-                        if value is real:
-                            stack.enter_context(patch.object(module, attribute, virtual))
+        for names, name, real in found:
+            names[name] = virtual[real]
+        stack.callback(_put_back, found)
         recorder = ordercast.live.host.trace_recorder
         stack.enter_context(patch.object(recorder, "_STARTED", EPOCH))
         stack.enter_context(patch.object(recorder, "ThreadPoolExecutor", InlineExecutor))
@@ -149,3 +167,8 @@ def installed(world: World, *, new_trace: Callable[..., Any]) -> Iterator[None]:
         stack.enter_context(warnings.catch_warnings())
         warnings.simplefilter("ignore", ResourceWarning)
         yield
+
+
+def _put_back(found: list[_Replaced]) -> None:
+    for names, name, real in found:
+        names[name] = real

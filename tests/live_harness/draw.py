@@ -6,17 +6,18 @@ from tests.live_harness.plan import Plan, Setup, Weather
 
 ORDERS = ("partial", "total", "priority", "sequenced", "po", "to", "prio")
 _FOUNDERS = "ABCDE"
+_SIZES = [10, 10, 100, 100, 3000, 3000, 80_000]
 
 
 def draw(number: int, orders: tuple[str, ...] = ORDERS) -> Plan:
     """The plan of this number."""
     rng = Random(f"live {number}")
     setup = _setup(rng, orders[number % len(orders)])
-    kind = rng.choice(["short", "short", "views", "views", "long"])
+    kind = rng.choices(["short", "views", "long"], [6, 6, 1])[0]
     lasting, messages, faults = {
-        "short": (0.6, [0, 2, 6, 12], [1, 1, 2, 3]),
-        "views": (0.4, [2, 6], [3, 4, 5, 6]),
-        "long": (3.0, [4, 12, 30], [0, 1, 2, 3, 5]),
+        "short": (0.4, [0, 2, 6, 12], [1, 1, 2, 3]),
+        "views": (0.3, [2, 6], [3, 4, 5, 6]),
+        "long": (2.5, [4, 12, 30], [0, 1, 2, 3, 5]),
     }[kind]
     found = _sendings(rng, setup, lasting, rng.choice(messages))
     kinds = _OF_VIEWS if kind == "views" else _KINDS
@@ -27,7 +28,7 @@ def draw(number: int, orders: tuple[str, ...] = ORDERS) -> Plan:
 
 
 def _setup(rng: Random, order: str) -> Setup:
-    founders = rng.choice([3, 3, 3, 4, 5])
+    founders = rng.choices([2, 3, 4, 5], [3, 10, 1, 1])[0]
     return Setup(
         order=order,
         founders=founders,
@@ -35,14 +36,15 @@ def _setup(rng: Random, order: str) -> Setup:
         resilience=rng.choice([0, 1]) if order == "sequenced" else 0,
         quorum=rng.choice(["last_view", "last_view", "static"]),
         window=rng.choice([None, None, 4]),
-        encrypted=rng.random() < 0.15,
+        encrypted=rng.random() < 0.1,
         ending=rng.choice(["leave", "close", "one by one"]),
     )
 
 
 def _weather(rng: Random, setup: Setup) -> Weather:
+    grain = rng.choice([0.0, 0.0005, 0.001, 0.001])
     if rng.random() < 0.3:
-        return Weather()
+        return Weather(grain=grain)
 
     def sometimes(share: float, values: list[float]) -> float:
         return rng.choice(values) if rng.random() < share else 0.0
@@ -50,6 +52,7 @@ def _weather(rng: Random, setup: Setup) -> Weather:
     return Weather(
         delay=0.0001 if setup.place == "machine" else rng.choice([0.0003, 0.003, 0.02]),
         jitter=rng.choice([0.0, 0.5, 3.0]),
+        grain=grain,
         loss=sometimes(0.6, [0.01, 0.05, 0.2]),
         late=sometimes(0.3, [0.001, 0.02]),
         doubled=sometimes(0.3, [0.02, 0.3]),
@@ -70,7 +73,7 @@ def _sendings(rng: Random, setup: Setup, lasting: float, count: int) -> list[tup
     names = _FOUNDERS[: setup.founders]
     found = []
     for _ in range(count):
-        size = rng.choice([10, 10, 100, 3000, 80_000]) if rng.random() < 0.3 else 20
+        size = rng.choice(_SIZES) if rng.random() < 0.2 else 20
         options = ""
         if setup.order in {"partial", "total"} and rng.random() < 0.4:
             chosen = sorted(rng.sample(names, rng.randrange(1, len(names) + 1)))
@@ -78,7 +81,7 @@ def _sendings(rng: Random, setup: Setup, lasting: float, count: int) -> list[tup
         if setup.order in {"priority", "prio"}:
             options += f" priority={rng.choice([0, 1, 7])}"
         if rng.random() < 0.1:
-            options += f" count={rng.choice([5, 40])}"
+            options += f" count={rng.choice([5, 40 if size < 1000 else 2])}"
         found.append((rng.uniform(0.0, lasting), f"{rng.choice(names)} sends {size}{options}"))
     return found
 

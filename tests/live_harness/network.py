@@ -40,7 +40,6 @@ class Network:
 
     def add(self, place: "VirtualSocket") -> int:
         """Its number; no number is used twice."""
-        self.datagrams += 0
         number = 1000 + len(self.sockets)
         self.sockets[number] = place
         return number
@@ -86,6 +85,8 @@ class Network:
             data = _changed(data, chance.randrange(len(data)), chance.randrange(1, 256))
         if weather.truncated and chance.random() < weather.truncated:
             data = data[: chance.randrange(len(data))]
+        grain = world.grain
+        when = -(-when // grain) * grain
         world.at(when, self._arrive, source, target, data)
         if weather.doubled and chance.random() < weather.doubled:
             world.at(when + int(weather.delay * 1e9 * chance.random()), self._arrive, source, target, data)

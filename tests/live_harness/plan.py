@@ -17,6 +17,8 @@ class Weather(msgspec.Struct, frozen=True, kw_only=True):
     delay: float = 0.0003
     jitter: float = 0.5
     """Of the delay, at random: what is sent later may come first."""
+    grain: float = 0.0
+    """What is due or arrives within so long is found at once, as by a system that wakes processes now and then."""
     loss: float = 0.0
     late: float = 0.0
     """So many take 3, 20 or 200 times as long."""

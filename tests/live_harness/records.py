@@ -17,6 +17,8 @@ from ordercast.trace.packet_recorder import PacketBatch
 from ordercast.trace.schema import CONFIG, EVENT, RUN
 from tests.live_harness.world import World
 
+_KEPT = pa.array(sorted(KINDS), pa.string())
+
 
 class MemoryTrace:
     """What `IncrementalTraceWriter` does, without files: a killed process leaves what was published."""
@@ -64,7 +66,7 @@ class Records:
         rows = runs_by_name([_row_of(trace) for trace in traces])
         verdict = Verdict()
         for run, row in rows.items():
-            parts = [_columns(batch) for trace in traces if trace.run == run for batch in trace.published]
+            parts = [_columns(trace.published) for trace in traces if trace.run == run and trace.published]
             if not parts:
                 require_nothing_sent({**row, "sent": row["sent"] or 0})
             check_run(row, parts, None, verdict)
@@ -85,8 +87,7 @@ def _row_of(trace: MemoryTrace) -> dict[str, Any]:
     return {**dict.fromkeys(RUNS.names), **trace.row, CONFIG: json.dumps(config), RUN: trace.run}
 
 
-def _columns(batch: PacketBatch) -> dict[str, list[Any]]:
-    kept = pa.array(sorted(KINDS), pa.string())
-    rows = batch.batch("")
-    rows = rows.filter(pc.is_in(rows.column(EVENT), kept))
-    return {column: rows.column(column).to_pylist() for column in ALL_COLUMNS}
+def _columns(batches: list[PacketBatch]) -> dict[str, list[Any]]:
+    rows = pa.Table.from_batches([batch.batch("") for batch in batches])
+    rows = rows.filter(pc.is_in(rows.column(EVENT), _KEPT)).select(ALL_COLUMNS)
+    return dict(zip(ALL_COLUMNS, (column.to_pylist() for column in rows.columns), strict=True))

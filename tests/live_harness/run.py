@@ -15,7 +15,9 @@ _LOOK = SECOND // 20
 _FREED = 2.0  # failure timeouts until a process that has ended has no timer and no task left
 _WEATHER = {"split", "storm", "deaf"}
 _SILENCES = {"dies", "pauses", *_WEATHER}
-_NOTICED = 2.0  # failure timeouts after the last silence: by then somebody has suspected whoever was silent
+_NOTICED = 1.5  # failure timeouts after the last silence: by then somebody has suspected whoever was silent
+_UNEXPECTED = 6.0
+"""Failure timeouts that a group may take to settle of which too few are left, or which has hardly begun."""
 SETTLES = 40.0
 """Failure timeouts within which all are in one view, when nothing is lost any more."""
 ENDS = 40.0
@@ -41,7 +43,7 @@ class Run:
 
     def __init__(self, plan: Plan, *, remembers: bool = False) -> None:
         self.plan, self.world = plan, World(plan.seed)
-        self.world.remembers = remembers
+        self.world.remembers, self.world.grain = remembers, max(1, int(plan.weather.grain * SECOND))
         self.world.network = Network(self.world, plan.weather, encrypted=plan.setup.encrypted)
         self.records = Records(self.world)
         self.lives: list[Life] = []
@@ -147,9 +149,13 @@ class Run:
     def _settle(self) -> list[Failure]:
         """Nothing is lost any more: those that live are in one view, and hear each other."""
         self.world.network.heal()
-        self.settled = self._wait(SETTLES, lambda: is_settled(self.lives))
+        self.settled = self._wait(_UNEXPECTED, lambda: is_settled(self.lives))
+        if not self.settled and expects_all(self.lives, self.plan):
+            self.settled = self._wait(SETTLES, lambda: is_settled(self.lives))
+            if not self.settled:
+                return of_settling(self.lives)
         if not self.settled:
-            return of_settling(self.lives) if expects_all(self.lives, self.plan) else []
+            return []
         wanting = [life for life in self.lives if life.alive and not life.wants_to_leave]
         for life in wanting:
             life.process.call(lambda life=life: life.send(40, (), 0))  # type: ignore[misc]

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 _SEGMENT, _MERGE = 103, 104
 _LARGEST, _MOST_MERGED = 65_507, 64
 _FIRST_PORT = 40_000
+_EMPTY = os.strerror(EAGAIN)
 _REFUSALS = [EAGAIN, ENOBUFS, EPERM, ENETUNREACH]
 
 
@@ -168,7 +169,7 @@ class VirtualSocket:
         if weather.interrupted and self._chance.random() < weather.interrupted:
             raise InterruptedError(EINTR, os.strerror(EINTR))
         if not self._queue:
-            raise BlockingIOError(EAGAIN, os.strerror(EAGAIN))
+            raise BlockingIOError(EAGAIN, _EMPTY)
 
     def _may_refuse(self) -> None:
         if self._closed or not self._process.alive:

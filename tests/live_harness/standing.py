@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from ordercast.protocols.membership.view import GroupView
 from tests.live_harness.application import Life
-from tests.live_harness.plan import Plan
+from tests.live_harness.plan import Plan, names_of
 
 
 def view_of(life: Life) -> GroupView | None:
@@ -50,7 +50,20 @@ def expects_all(lives: Sequence[Life], plan: Plan) -> bool:
     if not latest:
         founders = {life.name for life in lives if life.alive and not life.wants_to_leave}
         return len(founders) >= plan.setup.founders and all(life.alive for life in lives)
-    return any(_has_quorum(view, lives, plan) for view in latest.values())
+    return any(_has_quorum(view, lives, plan) and _all_reach(view, lives, plan) for view in latest.values())
+
+
+def _all_reach(view: GroupView, lives: Sequence[Life], plan: Plan) -> bool:
+    """Whether each that lives outside of this view knows one that lives in it, and can ask it."""
+    founders = set(names_of(plan)[: plan.setup.founders])
+    alive = [life for life in lives if life.alive]
+    members = {each.name for each in view.members} & {life.name for life in alive}
+    for life in alive:
+        last = view_of(life)
+        known = founders if last is None else {each.name for each in last.members} | founders
+        if life.name not in members and not known & members:
+            return False
+    return True
 
 
 def _has_quorum(view: GroupView, lives: Sequence[Life], plan: Plan) -> bool:

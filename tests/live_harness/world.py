@@ -17,7 +17,7 @@ EPOCH = 1_700_000_000 * SECOND
 """The time of the day when a run begins."""
 TURN = 5_000
 """Nanoseconds from one turn of an event loop to its next one, if that has something to do."""
-MOST_TURNS = 2_000_000
+MOST_TURNS = 300_000
 
 
 class EndlessError(Exception):
@@ -37,6 +37,9 @@ class World:
         self.history: list[str] = []
         """What went over the network, as a digest of each datagram, if `remembers`."""
         self.remembers = False
+        self.grain = 1
+        """Timers are due, and datagrams arrive, at multiples of so many nanoseconds: an event loop that waits for the
+        system wakes a little late, and then finds more to do."""
 
     def chance(self, use: str) -> Random:
         """A stream of its own for each use."""
@@ -45,7 +48,7 @@ class World:
     def at(self, when: int, action: Callable[..., None], *arguments: Any) -> None:
         """Something is to happen; what was asked for first is first."""
         self._count += 1
-        heapq.heappush(self._heap, (max(when, self.now), self._count, action, arguments))
+        heapq.heappush(self._heap, (max(self.now, when), self._count, action, arguments))
 
     def run(self, until: int, is_done: Callable[[], bool] = lambda: False) -> bool:
         """Until then, or until it is done; whether it is."""
@@ -104,7 +107,8 @@ class Process:
         self.run_once()
         due = self.loop.due()
         if due is not None:
-            self.wake(max(due, world.now + TURN))
+            grain, due = world.grain, max(due, world.now + TURN)
+            self.wake(due if due <= world.now + TURN else -(-due // grain) * grain)
 
     def run_once(self) -> None:
         """One turn of its event loop."""

@@ -120,6 +120,7 @@ SUITES = (
                     for rule in ("receiving", "merge", "sending", "retransmission")
                 ),
                 *(f"protocols.spo.test_spo_sound_{rule}" for rule in ("status", "poll", "machine", "parts")),
+                *_tests("spo", "spo_stable"),
                 "protocols.test_pending_acknowledgments",
                 "protocols.test_sending_log",
                 "protocols.test_gaps",
