@@ -1,26 +1,36 @@
 """Who judges machines: search, audit, swarm and soak, each by its usual means."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
 from unittest.mock import patch
 
 import msgspec
 
 from ordercast.audit.verdict import Verdict
 from ordercast.explorer.explore import explore
+from ordercast.explorer.log_scenarios import LOG_SCENARIOS
+from ordercast.explorer.membership import MemberMachine
+from ordercast.explorer.membership_scenarios import SCENARIOS, scenario_of
 from ordercast.explorer.scenarios import default_scripts, scenario
 from ordercast.model.config import GroupConfig, Rules
 from ordercast.model.faults import Loss
 from ordercast.model.runs import RunConfig, TraceDetail, Workload
 from ordercast.pipeline.soak.worker import soak_one
 from ordercast.protocols.registry import machine_class
-from ordercast.simulator import machines
+from ordercast.simulator import machines, simulation
 from ordercast.swarm.draw import draw_config
+from ordercast.swarm.draw_membership import draw_changing
+from ordercast.swarm.draw_restarts import draw_restarting
 from ordercast.swarm.run_audit import attempt, audit_rows, failures_of
 from tests.blind.machines import AUDIT, BY_PRIORITY, SEARCH, SOAK, SWARM, BlindMachine
+from tests.blind.members import LOGS, BlindMember
 from tests.protocols.prito.test_prito_bound import stream
 
 DRAWS = 40
 """Runs that swarm and soak may draw."""
+MOST_STATES = 60_000
+"""Of a search of members, whose scenarios have up to three million: what is broken is found soon."""
 
 
 def by_search(blind: BlindMachine, protocol: str) -> str:
@@ -81,9 +91,70 @@ def by_soak(blind: BlindMachine, protocol: str) -> str:
     return ""
 
 
-JUDGES: dict[str, Callable[[BlindMachine, str], str]] = {
+Judge = Callable[[Any, str], str]
+"""Of a machine or a member, and a protocol: what is noticed; empty if nothing."""
+
+JUDGES: dict[str, Judge] = {
     SEARCH: by_search,
     AUDIT: by_audit,
     SWARM: by_swarm,
     SOAK: by_soak,
+}
+
+# --- members, with views and logs ---
+
+
+def member_by_search(blind: BlindMember, protocol: str) -> str:
+    """The broken promise that the search of its scenario finds, cut off where that is long; empty if none."""
+    scenarios = LOG_SCENARIOS if blind.about == LOGS else SCENARIOS
+    asked = scenarios[blind.scenario]
+    returns = asked.how.get("returns", ())
+    sound = scenario_of(protocol, asked, logs=blind.about == LOGS)
+    assert isinstance(sound.machine, MemberMachine)
+    maker = blind.member(protocol, sound.machine.founders, sound.machine.returns)
+    del returns
+    report = explore(replace(sound, machine=maker), max_states=MOST_STATES)
+    return report.counterexample.sentence if report.counterexample is not None else ""
+
+
+def _changing(blind: BlindMember, protocol: str) -> Iterator[RunConfig]:
+    for number in range(DRAWS):
+        yield draw_restarting(number, protocol) if blind.about == LOGS else draw_changing(number, protocol)
+
+
+def member_by_audit(blind: BlindMember, protocol: str) -> str:
+    """The properties that some of the runs of the swarm violate, by their traces alone; empty if none does."""
+    for config in _changing(blind, protocol):
+        rows = attempt(config, blind.of(config)).rows
+        found = audit_rows(config, rows, ended=False).findings
+        broken = [name for name, finding in found.items() if finding.violations]
+        if broken:
+            return ", ".join(broken)
+    return ""
+
+
+def member_by_swarm(blind: BlindMember, protocol: str) -> str:
+    """The first failure of random runs; empty if none fails."""
+    for number, config in enumerate(_changing(blind, protocol)):
+        failures = failures_of(config, blind.of(config))
+        if failures:
+            return f"{failures[0].kind} (run {number})"
+    return ""
+
+
+def member_by_soak(blind: BlindMember, protocol: str) -> str:
+    """The first failure that a task of a soak finds; empty if none."""
+    for number, config in enumerate(_changing(blind, protocol)):
+        with patch.object(simulation, "machine_of", blind.of):
+            found = soak_one(config, time_limit=8)
+        if found.failures:
+            return f"{found.failures[0][0]} (run {number})"
+    return ""
+
+
+OF_MEMBERS: dict[str, Judge] = {
+    SEARCH: member_by_search,
+    AUDIT: member_by_audit,
+    SWARM: member_by_swarm,
+    SOAK: member_by_soak,
 }

@@ -54,6 +54,10 @@ class Spoiler:
         del event
         return True
 
+    def given(self, event: Input) -> Input:
+        """What it is given instead of this input."""
+        return event
+
     def spoil(self, event: Input, outputs: list[Output]) -> list[Output]:
         """What comes out instead."""
         del event
@@ -264,10 +268,17 @@ def _machine(blind: BlindMachine, protocol: str) -> type[Machine]:
                 super().__init__(me, config, policy)
 
         return ByPolicy
-    if blind.spoiler is None:
-        return cast("type[Machine]", base)
-    spoiler: Any = blind.spoiler
+    return in_front_of(base, blind.spoiler)
 
+
+def in_front_of(base: type[Machine], spoiler: type[Spoiler] | None) -> type[Machine]:
+    """The machine with a spoiler in front of it; None: as it is."""
+    front: Any = spoiler
+    return base if front is None else _spoiled(base, front)
+
+
+@cache
+def _spoiled(base: Any, spoiler: Any) -> type[Machine]:
     class Spoiled(spoiler, base):  # type: ignore[misc]
         echo: ClassVar = base.echo
 
@@ -277,7 +288,7 @@ def _machine(blind: BlindMachine, protocol: str) -> type[Machine]:
             self.remember()
 
         def handle(self, event: Input) -> list[Output]:
-            outputs = base.handle(self, event) if self.takes(event) else []
+            outputs = base.handle(self, self.given(event)) if self.takes(event) else []
             return cast("list[Output]", self.spoil(event, outputs))
 
     return cast("type[Machine]", Spoiled)

@@ -12,6 +12,9 @@ from ordercast.explorer.membership_scenarios import MembershipScenario, scenario
 from ordercast.explorer.scenario import Scenario
 
 _BOTH, _TICK = ("E1", "E2"), "log.tick"
+_FIRST: Mapping[str, Any] = MappingProxyType({"firings": 4, "fires": ("status",)})
+"""Two rounds of statuses of both: so the message may be delivered, and logged, before anything else happens. Without
+them only a sequencer delivers it before the fair continuation, or a view that ends."""
 
 
 def _of(about: str, *returns: str, founders: int = 2, **how: Any) -> MembershipScenario:
@@ -36,6 +39,13 @@ LOG_SCENARIOS: Mapping[str, MembershipScenario] = MappingProxyType(
         ),
         "restart-all-suspicion": _of("both are killed and started again; one suspects the other", *_BOTH, suspicions=1),
         "restart-all-damage": _of("both are killed and started again; one disk is damaged or lost", *_BOTH, damages=1),
+        "restart-logged": _of(
+            "the one that sends is killed and started again; the message may be in the logs", "E2", **_FIRST
+        ),
+        "restart-all-logged": _of(
+            "both are killed and started again; the message may be in the logs", *_BOTH, **_FIRST
+        ),
+        "restart-all-logged-damage": _of("the same, and one disk is damaged or lost", *_BOTH, damages=1, **_FIRST),
         "restart-all-again": _of("both are killed and started again, and then again", *_BOTH, "E3", "E4"),
         "restart-of-three": _of("one of three is killed and started again", "E3", founders=3),
         "restart-most": _of("two of three are killed and started again", *_BOTH, founders=3),
