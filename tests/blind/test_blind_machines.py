@@ -109,7 +109,7 @@ def test_a_machine_of_ones_own_is_judged_by_all(monkeypatch: pytest.MonkeyPatch,
 
 
 @pytest.mark.parametrize(
-    ("place", "wrong"), [("nowhere.py:Own", "no such file: nowhere.py"), ("{file}:None", "has no machine or spoiler")]
+    ("place", "wrong"), [("nowhere.py:Own", "no such file: 'nowhere.py'"), ("{file}:None", "has no machine or spoiler")]
 )
 def test_a_place_without_a_machine_is_refused(
     place: str, wrong: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

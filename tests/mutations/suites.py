@@ -310,6 +310,7 @@ SUITES = (
                 *("audit.test_audit_records", "audit.test_verdict", "audit.test_audit_changing_groups"),
                 "audit.test_epochs_of_views",
                 *("audit.test_urgency", "audit.test_audit_durability", "audit.test_shrinking_views"),
+                *("audit.test_profiles", "audit.test_verdict_forms"),
             ]
         ),
     ),
