@@ -107,8 +107,6 @@ class CongestionControl:
         self._counted = counted
         if self.flight is not None:
             self.bytes_in_flight = self.flight.limit
-            if new:
-                self.datagram = min(self._sizes.most, self.datagram * 5 // 4)
         elif lost > units * _LOSS_RATE:
             if lost > units * _HEAVY_LOSS:
                 self.datagram = max(self._sizes.least, self.datagram // 4)

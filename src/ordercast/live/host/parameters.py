@@ -38,7 +38,7 @@ HIGHEST_LEVEL = {"sequencer": Level.PREACKNOWLEDGED}
 DEFAULT_MAX_DATAGRAM_SIZE = 60_000
 """Of `Settings.max_datagram_size`; the size of datagrams without loss."""
 INITIAL_SEGMENTS = 8
-"""Packets of the network per datagram at first: with more of them a loss costs more than the length gains."""
+"""Packets of the network per datagram at first, without links: with more a loss costs more than the length gains."""
 LOOPBACK_ROUND_TRIP = 2 * MILLISECOND
 NETWORK_ROUND_TRIP = 10 * MILLISECOND
 """Expected of a network; if the measured round trip is more than twice as long, timers are derived from that."""
@@ -130,12 +130,14 @@ class Parameters(ConfigValue, frozen=True, kw_only=True):
     def datagram_sizes(self, buffer: int) -> DatagramSizes:
         """The range of datagram sizes; without fragmentation there is only one.
 
-        `buffer`: bytes that a receiver's socket holds. A datagram above half of it would always lose a part.
+        In links a datagram costs no more if a part is lost, so that they are long from the beginning. `buffer`: bytes
+        that a receiver's socket holds. A datagram above half of it would always lose a part.
         """
         least = min(self.mtu or self.max_datagram_size, self.max_datagram_size)
         most = max(least, min(self.max_datagram_size, buffer // 2))
         if self.has_links:
             most = max(least, min(most, MAX_SIZE_BY_LINKS))
+            return DatagramSizes(least, most, most)
         return DatagramSizes(least, min(_initial_size(self.max_datagram_size, self.mtu), most), most)
 
     def room_in(self, datagram: int, members: int | None = None) -> int:
