@@ -186,7 +186,7 @@ def test_the_time_in_which_nothing_was_sent_is_no_rate() -> None:
 
 def test_no_more_is_under_way_than_may_be() -> None:
     async def test() -> None:
-        async with group_of("A", "B", order="partial") as groups:
+        async with group_of("A", "B", order="partial", failure_timeout=60) as groups:
             member = member_of(groups["A"])
             host = member.host
             assert host is not None
