@@ -436,7 +436,8 @@ SUITES = (
         [f"protocols.restart.{name}" for name in ("assessment", "standing", "machine", "node_log", "durable_node")],
         Battery(
             [
-                *("protocols.test_restart_machine", "protocols.test_restart_plans", "live.durable.test_assessment"),
+                *("protocols.test_restart_machine", "protocols.test_restart_plans", "protocols.test_durable_node"),
+                "live.durable.test_assessment",
                 *("simulator.test_restarts", "explorer.test_explore_logs"),
             ]
         ),

@@ -117,7 +117,6 @@ class DurableNode(ByNode):
             return  # it never was a member
         self.begun = self.restarting = True
         self.restart = self._restarts(self.standing)
-        self.restart.place(*self.log.durable_end)
         self._carry_out(self.joiner.begin(), out)
         self._tick(out)
 
@@ -193,7 +192,6 @@ class DurableNode(ByNode):
         if kind == "loaded":
             self._loaded(out)
         elif self.restarting:
-            self.restart.place(*self.log.durable_end)
             found = self.restart.noted(what) if kind == "noted" else self.restart.log_is(*self.log.durable_end)
             self._carry_out_restart(found, out)
 
@@ -318,7 +316,6 @@ class DurableNode(ByNode):
             *(self.person, view, self.order, self.config, self.settings), contacts=self._contacts()
         )
         self.is_member = True
-        self.outputs.place = self.member.current.place
         self._give(Begin(), out)
         early, self.early = self.early, type(self.early)()
         for event in early:
