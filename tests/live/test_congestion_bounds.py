@@ -11,7 +11,7 @@ from ordercast.live.host.congestion import (
     CongestionControl,
     FlightWindow,
 )
-from tests.live.test_congestion import FIRST, LEAST, MOST, SIZES, Counts, Sender
+from tests.live.test_congestion import FIRST, LEAST, SIZES, Counts, Sender
 
 QUARTER = 0.25  # of a second: from being sent to a place in the order
 
