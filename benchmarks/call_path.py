@@ -65,7 +65,7 @@ async def paths_of(order: str) -> dict[str, list[str]]:
             found.setdefault("sent", calls)
             continue
         for datagram in datagrams_in(calls):
-            if any(call.endswith(".pass_on") for call in datagram):
+            if datagram[0].endswith("_read_one") and any(call.endswith(".pass_on") for call in datagram):
                 found.setdefault("relayed", until_passed_on(datagram))
             elif any(call.endswith("Host.receive") for call in datagram):
                 found.setdefault("received", datagram)
@@ -81,7 +81,7 @@ def datagrams_in(calls: list[str]) -> list[list[str]]:
 def until_passed_on(calls: list[str]) -> list[str]:
     """Without what the relay, which is a member too, does with the message itself."""
     passed = next(at for at, call in enumerate(calls) if call.endswith(".pass_on"))
-    own = next(at for at, call in enumerate(calls) if at > passed and "transport.py" in call)
+    own = next(at for at, call in enumerate(calls) if at > passed and call.endswith(".receive_looped_back"))
     return calls[:own]
 
 
