@@ -63,6 +63,11 @@ def test_what_is_there_is_shown_and_histories_are_judged(ordercast: Command, tmp
     for place in ("s3://bucket/history", "s3://bucket/history/A.parquet", tmp_path / "here.parquet"):
         judged = ordercast("audit --history", place)
         assert (judged.status, judged.out) == (0, "1 key, 1 operation: linearizable\n")
+    for model, kind, told in (("register", "sing", "has what no register has"), ("choir", "put", "is of a 'choir'")):
+        write_history(tmp_path / "wrong.parquet", [Operation("A", model, "d", "k", kind, ("1",), "null", 0, 1)])
+        wrong = ordercast("audit --history", tmp_path / "wrong.parquet")
+        assert wrong.status == 2
+        assert wrong.sentence.startswith(f"the history of d k {told}")
     for line in ("view s3://bucket/nothing", "audit --history s3://bucket/nothing"):
         missing = ordercast(line)
         assert (missing.status, missing.sentence) == (

@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from ordercast.model.errors import TraceError
 from ordercast.model.history import Operation
 
 Step = Callable[[Hashable, Operation], Hashable | None]
@@ -55,7 +56,13 @@ def _in_time(operation: Operation) -> tuple[object, ...]:
 
 
 def _verdict(key: tuple[str, str, str, str], operations: list[Operation]) -> KeyVerdict:
-    ordered, witness = linearize(operations, MODELS[key[1]])
+    _, kind, name, which = key
+    if kind not in MODELS:
+        raise TraceError(f"the history of {name} {which} is of a {kind!r}; an object is one of {', '.join(MODELS)}")
+    try:
+        ordered, witness = linearize(operations, MODELS[kind])
+    except (ValueError, LookupError) as error:  # of another operation, or of arguments that it does not have
+        raise TraceError(f"the history of {name} {which} has what no {kind} has: {error}; see its rows") from error
     return KeyVerdict(*key, len(operations), not witness, witness, ordered)
 
 
