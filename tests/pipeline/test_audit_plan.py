@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
@@ -10,6 +11,7 @@ from ordercast.pipeline.audit.engine import Engine, audit, audit_opened
 from ordercast.pipeline.audit.partitioned import long_run
 from ordercast.pipeline.audit.partitioned.audit import is_long
 from ordercast.pipeline.audit.plan import AuditTask, EventLocation, Size, audit_tasks, in_batches, open_trace
+from ordercast.pipeline.audit.sorted_copy import part_of
 from tests.pipeline.traces import random_runs, write
 
 UNBOUNDED = Size(rows=10**12, bytes=10**12, files=10**12)
@@ -88,3 +90,13 @@ def test_planning_opens_each_file_once(tmp_path: Path, monkeypatch: pytest.Monke
     assert len(events) == len(set(events)) == 4
     assert trace.events == sum(pq.read_metadata(path).num_rows for path in (folder / "events").iterdir())
     assert audit_opened(trace, engine=Engine.VECTORISED).as_document() == audit([folder]).as_document()
+
+
+def test_rows_are_divided_by_all_columns_that_they_are_sorted_by() -> None:
+    """Also where all times are equal, and where a bound is a row."""
+    chance = np.random.default_rng(3)
+    for most in (1, 3, 50):
+        rows = [tuple(row) for row in chance.integers(0, most, (200, 3)).tolist()]
+        bounds = sorted(chance.permutation(rows)[:9].tolist())
+        found = part_of(list(np.array(rows).T), list(np.array(bounds).T))
+        assert found.tolist() == [sum(tuple(bound) < row for bound in bounds) for row in rows]
