@@ -7,12 +7,13 @@ from random import Random
 import msgspec
 import pytest
 
-from ordercast.model.config import SECOND, Timing
+from ordercast.model.config import SECOND, GroupConfig, Timing
 from ordercast.model.errors import ConfigError
 from ordercast.model.faults import Fault, Loss, Pause
-from ordercast.model.runs import Channel, Network, Pattern, Workload
+from ordercast.model.runs import Channel, Network, Pattern, RunConfig, Workload
 from ordercast.simulator.channels import channel_model
 from ordercast.simulator.simulation import Simulation
+from ordercast.swarm.reductions import explicit
 from tests.simulator.rows import by_node, make_config, of, run
 
 NODES = 5
@@ -212,3 +213,82 @@ def test_a_slow_medium_makes_units_wait_in_a_run() -> None:
     times = sorted({row.time for row in of(rows, "receive") if details[row.transmission] == "data"})
     assert len(times) == 15
     assert all(later - earlier >= 8_000_000 for earlier, later in pairwise(times))  # 1,000 bytes and a header
+
+
+# --- lines and queues ---
+
+MILLISECOND = SECOND // 1_000
+SLOW = 8_000_000  # a thousand bytes take a millisecond
+
+
+def all_at_once(nodes: int, size: int = 1_000, *, seed: int = 1, **network: int) -> RunConfig:
+    """Each node sends one message at once, on one channel that takes no time."""
+    return RunConfig(
+        protocol="st",
+        group=GroupConfig(nodes=nodes),
+        network=Network(channel=Channel.ONE, propagation=0, jitter=0, **network),
+        workload=Workload(messages=1, pattern=Pattern.EVERYBODY, size=size),
+        seed=seed,
+    ).with_default_timeouts()
+
+
+def test_what_comes_by_a_line_waits_for_what_came_before() -> None:
+    """The last of four has waited for three; everybody has a line of its own, so that all receive at the same times."""
+    _, rows = run(all_at_once(4, line_bits_per_second=SLOW))
+    heard = by_node(of(rows, "receive"))
+    for received in heard.values():
+        times = [row.time for row in received[:4]]
+        assert all(later - earlier >= MILLISECOND for earlier, later in pairwise([0, *times]))
+    assert len({tuple((row.time, row.source) for row in received[:4]) for received in heard.values()}) == 1
+
+
+@pytest.mark.parametrize("bandwidth", ["bits_per_second", "line_bits_per_second"])
+def test_what_finds_a_full_queue_is_lost(bandwidth: str) -> None:
+    """A thousand bytes may wait besides the unit that is transmitted: of four units that come at once, two find more."""
+    result, rows = run(all_at_once(4, queue_bytes=1_100, **{bandwidth: SLOW}))
+    first = [row for row in of(rows, "lose") if row.time == 0]
+    assert {row.detail for row in first} == {"queue full"}
+    assert sorted((row.node, row.source) for row in first) == sorted(
+        (node, lost) for node in range(4) for lost in (2, 3)
+    )
+    assert result.complete, "what is lost is repaired"
+
+
+@pytest.mark.parametrize("bandwidth", ["bits_per_second", "line_bits_per_second"])
+def test_nothing_is_lost_where_there_is_room(bandwidth: str) -> None:
+    result, _ = run(all_at_once(4, queue_bytes=10_000, **{bandwidth: SLOW}))
+    assert (result.counters.lost, result.complete) == (0, True)
+
+
+def test_a_queue_is_of_each_sender_where_each_has_a_medium() -> None:
+    network = Network(channel=Channel.MANY, bits_per_second=SLOW)
+    channel = channel_model(network, 2, 1)
+    channel.arrivals(0, 0, 3_000)
+    assert (channel.waits(0, 0), channel.waits(0, 1), channel.waits(5 * MILLISECOND, 0)) == (3 * MILLISECOND, 0, 0)
+
+
+def test_a_queue_of_any_length_loses_nothing() -> None:
+    network = Network(bits_per_second=SLOW)
+    assert not network.is_full(SECOND)
+    assert not network.may_lose()
+    narrow = Network(bits_per_second=SLOW, queue_bytes=1_000)
+    assert [narrow.is_full(waiting) for waiting in (MILLISECOND, MILLISECOND + 1)] == [False, True]
+    assert narrow.may_lose()
+    assert Network(receive_buffer=1).may_lose()
+
+
+def test_timeouts_know_the_line() -> None:
+    """Everything that all nodes send comes by one line."""
+    without, narrow = Network(), Network(line_bits_per_second=SLOW)
+    assert narrow.round_trip(4, 1_000) - without.round_trip(4, 1_000) == 2 * 4 * MILLISECOND
+
+
+def test_a_run_with_narrow_lines_can_be_repeated_with_its_losses_as_a_script() -> None:
+    config = msgspec.structs.replace(
+        all_at_once(4, queue_bytes=1_100, line_bits_per_second=SLOW), faults=(Loss(rate=0.1),), seed=3
+    )
+    first, again = run(config), run(config)
+    assert first[1] == again[1]
+    scripted, _ = run(explicit(config))
+    assert scripted.complete
+    assert explicit(config).network.queue_bytes == 0

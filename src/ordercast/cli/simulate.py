@@ -116,6 +116,10 @@ def simulate_command(
     propagation: Annotated[str, option(_NET, "Minimum delay.")] = "50us",
     jitter: Annotated[str, option(_NET, "Maximum random delay added to it.")] = "50us",
     bandwidth: Annotated[str, option(_NET, "Bits per second, such as 10Mbit; 0: unlimited.")] = "0",
+    line_bandwidth: Annotated[str, option(_NET, "The same of the line from the network to each node.")] = "0",
+    queue_bytes: Annotated[
+        int, option(_NET, "Bytes that may wait for the medium, and for each line; more are lost; 0: unlimited.")
+    ] = 0,
     send_time: Annotated[str, option(_NET, "Time that a node takes to send a unit.")] = "0",
     receive_time: Annotated[str, option(_NET, "Time that a node takes to receive a unit.")] = "0",
     receive_buffer: Annotated[int, option(_NET, "Units that may wait at a node, more are lost; 0: unlimited.")] = 0,
@@ -151,10 +155,16 @@ def simulate_command(
         propagation=parsed("--propagation", parse_duration, propagation),
         jitter=parsed("--jitter", parse_duration, jitter),
         bits_per_second=parsed("--bandwidth", parse_speed, bandwidth),
+        line_bits_per_second=parsed("--line-bandwidth", parse_speed, line_bandwidth),
+        queue_bytes=queue_bytes,
         send_time=parsed("--send-time", parse_duration, send_time),
         receive_time=parsed("--receive-time", parse_duration, receive_time),
         receive_buffer=receive_buffer,
         drained=drained,
+    )
+    require(
+        not queue_bytes or network.bits_per_second or network.line_bits_per_second,
+        "--queue-bytes has no effect without --bandwidth or --line-bandwidth",
     )
     faults = (
         *([Loss(rate=loss)] if loss else []),

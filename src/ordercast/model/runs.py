@@ -59,6 +59,10 @@ class Network(ConfigValue, frozen=True, kw_only=True):
     """Maximum random time added to it: on `one` drawn once for each receiver, else for each unit and receiver."""
     bits_per_second: int = 0
     """Bandwidth of the medium, which all share on `one`, else of each sender; 0: unlimited."""
+    line_bits_per_second: int = 0
+    """Bandwidth of the line from the network to each node; 0: unlimited."""
+    queue_bytes: int = 0
+    """Bytes that may wait for the medium, and for each line; a unit that finds more waiting is lost; 0: unlimited."""
     send_time: int = 0
     """Time that a node takes to send a unit; a node does one task at a time."""
     receive_time: int = 0
@@ -70,18 +74,40 @@ class Network(ConfigValue, frozen=True, kw_only=True):
     """Pass `Drained` to a machine whenever no unit is waiting for it, as a live host does."""
 
     def __post_init__(self) -> None:
-        for name in ("propagation", "jitter", "bits_per_second", "send_time", "receive_time", "receive_buffer"):
+        for name in (
+            *("propagation", "jitter", "bits_per_second", "line_bits_per_second", "queue_bytes"),
+            *("send_time", "receive_time", "receive_buffer"),
+        ):
             require(getattr(self, name) >= 0, f"network.{name} must not be negative: {getattr(self, name)}")
 
     def transmission_time(self, size: int) -> int:
-        """Transmission time of this number of bytes."""
-        return size * 8 * SECOND // self.bits_per_second if self.bits_per_second else 0
+        """Transmission time of this number of bytes on the medium."""
+        return _time(size, self.bits_per_second)
+
+    def line_time(self, size: int) -> int:
+        """The same on the line to a node."""
+        return _time(size, self.line_bits_per_second)
+
+    def is_full(self, waiting: int, *, line: bool = False) -> bool:
+        """Whether a queue is full that takes so many nanoseconds to empty: that of the medium, or of a line."""
+        if not self.queue_bytes:
+            return False
+        return waiting > (self.line_time(self.queue_bytes) if line else self.transmission_time(self.queue_bytes))
+
+    def may_lose(self) -> bool:
+        """Whether units are lost without a fault: at full receive buffers, or in full queues."""
+        return self.receive_buffer > 0 or self.queue_bytes > 0
 
     def round_trip(self, nodes: int, unit_bytes: int) -> int:
         """Maximum round-trip time when all nodes on the medium have a unit to send."""
         turns = nodes if self.channel is Channel.ONE else 1
         medium = turns * self.transmission_time(unit_bytes)
-        return 2 * (self.propagation + self.jitter + medium + self.send_time + self.receive_time)
+        line = nodes * self.line_time(unit_bytes)  # which everything comes by
+        return 2 * (self.propagation + self.jitter + medium + line + self.send_time + self.receive_time)
+
+
+def _time(size: int, bits_per_second: int) -> int:
+    return size * 8 * SECOND // bits_per_second if bits_per_second else 0
 
 
 class Pattern(Enum):

@@ -12,6 +12,10 @@ from ordercast.simulator.randomness import stream
 class ChannelModel(Protocol):
     """A channel: computes arrival times."""
 
+    def waits(self, now: int, sender: int) -> int:
+        """How long a unit that is sent now waits until the medium is free."""
+        ...
+
     def arrivals(self, now: int, sender: int, size: int) -> list[int]:
         """The arrival time at each node, the sender included, of a unit of this many bytes that is sent now."""
         ...
@@ -29,6 +33,11 @@ class OneChannel:
         self._delays = [network.propagation + random.randint(0, network.jitter) for _ in range(nodes)]
         self._busy_until = 0
 
+    def waits(self, now: int, sender: int) -> int:
+        """For the medium that all share."""
+        del sender
+        return max(0, self._busy_until - now)
+
     def arrivals(self, now: int, sender: int, size: int) -> list[int]:
         """After its transmission on the shared medium, with the constant delay of each node."""
         del sender
@@ -44,6 +53,10 @@ class ManyChannels:
         self._network, self._random = network, stream(seed, "channel")
         self._busy_until = [0] * nodes
         self._latest = [[0] * nodes for _ in range(nodes)]  # by sender and receiver
+
+    def waits(self, now: int, sender: int) -> int:
+        """For the sender's medium."""
+        return max(0, self._busy_until[sender] - now)
 
     def arrivals(self, now: int, sender: int, size: int) -> list[int]:
         """After its transmission on the sender's medium, with a random delay, but never before an older unit."""
@@ -67,6 +80,10 @@ class AnyOrder:
     def __init__(self, network: Network, nodes: int, seed: int) -> None:
         self._network, self._random = network, stream(seed, "channel")
         self._busy_until = [0] * nodes
+
+    def waits(self, now: int, sender: int) -> int:
+        """For the sender's medium."""
+        return max(0, self._busy_until[sender] - now)
 
     def arrivals(self, now: int, sender: int, size: int) -> list[int]:
         """After its transmission on the sender's medium, with a random delay; units may overtake each other."""

@@ -27,6 +27,8 @@ DUPLICATED = "duplicated"
 """The effect of a rule that duplicates a unit; every other effect is the cause of a loss."""
 OVERRUN = "overrun"
 """The cause of a loss at a full receive buffer."""
+QUEUE_FULL = "queue full"
+"""The cause of a loss before the medium, or before a line."""
 
 
 class Flight:

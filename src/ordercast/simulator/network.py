@@ -7,9 +7,17 @@ from ordercast.simulator.channels import channel_model
 from ordercast.simulator.counters import Counters
 from ordercast.simulator.event_queue import EventQueue
 from ordercast.simulator.fault_recorder import FaultRecorder
-from ordercast.simulator.fault_rules import DUPLICATED, OVERRUN, Flight, fault_effect, rules_for
-from ordercast.simulator.pending_events import Arrival, Departure, LoopBack, Lost
+from ordercast.simulator.fault_rules import DUPLICATED, OVERRUN, QUEUE_FULL, Flight, fault_effect, rules_for
+from ordercast.simulator.pending_events import Arrival, AtLine, Departure, LoopBack, Lost
 from ordercast.trace.recorder import Recorder
+
+Transit = AtLine | Arrival | Receive
+"""What is scheduled when a unit has passed the medium."""
+
+
+def _unit_of(what: Transit) -> Unit:
+    inner = what.what if isinstance(what, AtLine) else what
+    return inner.event.unit if isinstance(inner, Arrival) else inner.unit
 
 
 class SimulatedNetwork:
@@ -34,6 +42,7 @@ class SimulatedNetwork:
         self._buffered = max(network.send_time, network.receive_time, network.receive_buffer) > 0
         self._busy_until = [0] * nodes
         self._queued = [0] * nodes
+        self._line_busy_until = [0] * nodes
         self._transmissions = 0
 
     # --- receiving ---
@@ -51,18 +60,37 @@ class SimulatedNetwork:
         """A node handles and sends nothing until then."""
         self._busy_until[node] = max(self._busy_until[node], until)
 
-    def queue(self, time: int, node: int, event: Receive, transmission: int) -> None:
+    def arrive(self, time: int, node: int, what: AtLine | Arrival, transmission: int) -> None:
+        """A unit reaches the line to a node, or its receive buffer."""
+        if isinstance(what, AtLine):
+            self._pass_line(time, node, what, transmission)
+        else:
+            self._queue(time, node, what.event, transmission)
+
+    def _queue(self, time: int, node: int, event: Receive, transmission: int) -> None:
         """A receiver handles one unit at a time, and loses units that its buffer has no room for."""
         network = self._network
         if network.receive_buffer and self._queued[node] >= network.receive_buffer:
-            self._count_loss(node, event.unit)
-            if self._fault_recorder is not None:
-                self._fault_recorder.affected(transmission, node, OVERRUN)
-            if self._recorder is not None:
-                self._recorder.lose(time, node, event.unit, transmission, OVERRUN)
+            self._lose(time, node, event.unit, transmission, OVERRUN)
             return
         self._queued[node] += 1
         self._events.schedule(self._busy(time, node, network.receive_time), node, event, transmission)
+
+    def _pass_line(self, time: int, node: int, waits: AtLine, transmission: int) -> None:
+        """A unit takes the line to a node, after those that wait for it; if these are too many it is lost."""
+        network, busy_until = self._network, max(time, self._line_busy_until[node])
+        if network.is_full(busy_until - time, line=True):
+            self._lose(time, node, _unit_of(waits), transmission, QUEUE_FULL)
+            return
+        self._line_busy_until[node] = busy_until + network.line_time(waits.size)
+        self._events.schedule(self._line_busy_until[node], node, waits.what, transmission)
+
+    def _lose(self, time: int, node: int, unit: Unit, transmission: int, cause: str) -> None:
+        self._count_loss(node, unit)
+        if self._fault_recorder is not None:
+            self._fault_recorder.affected(transmission, node, cause)
+        if self._recorder is not None:
+            self._recorder.lose(time, node, unit, transmission, cause)
 
     def _busy(self, time: int, node: int, lasting: int) -> int:
         """The time at which a node finishes one more task; it does one task at a time."""
@@ -95,11 +123,27 @@ class SimulatedNetwork:
         flight = Flight(number, time, node, control=control, copy=output.again)
         if self._fault_recorder is not None:
             self._fault_recorder.transmitted(flight)
-        arrivals = self._channel.arrivals(time, node, size)
+        is_full = self._network.is_full(self._channel.waits(time, node))
+        arrivals = [time] * len(self._busy_until) if is_full else self._channel.arrivals(time, node, size)
         if self._echo is Echo.SAFE and output.to is None:  # not through the buffer, which could lose it
             self._queued[node] += self._buffered
             self._events.schedule(time, node, LoopBack(event), number)
-        self._put_on_channel(flight, arrivals, Arrival(event) if self._buffered else event, output.to)
+        what = Arrival(event) if self._buffered else event
+        if is_full:
+            self._drop(flight, what, output.to)
+        else:
+            self._put_on_channel(flight, arrivals, self._by_line(what, size), output.to)
+
+    def _by_line(self, what: Arrival | Receive, size: int) -> Transit:
+        return AtLine(what, size) if self._network.line_bits_per_second else what
+
+    def _drop(self, flight: Flight, what: Arrival | Receive, to: int | None) -> None:
+        """The queue of the medium is full: no node receives the unit."""
+        for receiver in range(len(self._busy_until)):
+            if self._reaches(receiver, flight.sender, to):
+                if self._rules:  # each rule sees every unit
+                    fault_effect(self._rules, flight, receiver)
+                self._lose(flight.time, receiver, _unit_of(what), flight.number, QUEUE_FULL)
 
     def _count(self, unit: Unit, size: int, *, again: bool) -> None:
         counters = self._counters
@@ -113,13 +157,10 @@ class SimulatedNetwork:
         else:
             counters.transmitted += 1
 
-    def _put_on_channel(self, flight: Flight, arrivals: list[int], what: Arrival | Receive, to: int | None) -> None:
+    def _put_on_channel(self, flight: Flight, arrivals: list[int], what: Transit, to: int | None) -> None:
         events, rules = self._events, self._rules
         for receiver, arrival in enumerate(arrivals):
-            if to is not None:
-                if receiver != to:
-                    continue
-            elif receiver == flight.sender and self._echo is not Echo.CHANNEL:
+            if not self._reaches(receiver, flight.sender, to):
                 continue
             decided = fault_effect(rules, flight, receiver) if rules else None
             if decided is None:
@@ -127,7 +168,13 @@ class SimulatedNetwork:
             else:
                 self._apply_fault(flight, receiver, arrival, what, decided)
 
-    def _apply_fault(self, flight: Flight, receiver: int, arrival: int, what: Arrival | Receive, decided: str) -> None:
+    def _reaches(self, receiver: int, sender: int, to: int | None) -> bool:
+        """Whether a unit is for a node: its own only if the machine asks for an echo from the channel."""
+        if to is not None:
+            return receiver == to
+        return receiver != sender or self._echo is Echo.CHANNEL
+
+    def _apply_fault(self, flight: Flight, receiver: int, arrival: int, what: Transit, decided: str) -> None:
         if self._fault_recorder is not None:
             self._fault_recorder.affected(flight.number, receiver, decided)
         if decided == DUPLICATED:
@@ -137,7 +184,7 @@ class SimulatedNetwork:
             later = 0 if self._network.channel is Channel.ONE else self._network.jitter
             self._events.schedule(arrival + later, receiver, what, flight.number)
             return
-        unit = what.event.unit if isinstance(what, Arrival) else what.unit
+        unit = _unit_of(what)
         self._count_loss(receiver, unit)
         if self._recorder is not None:
             self._events.schedule(arrival, receiver, Lost(unit, decided), flight.number)

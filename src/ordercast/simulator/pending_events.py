@@ -16,6 +16,15 @@ class Lost:
         self.unit, self.cause = unit, cause
 
 
+class AtLine:
+    """A unit reaches the line to a node, which transmits one unit after the other, or drops it."""
+
+    __slots__ = ("size", "what")
+
+    def __init__(self, what: "Arrival | Receive", size: int) -> None:
+        self.what, self.size = what, size
+
+
 class Arrival:
     """A unit reaches a node with a receive buffer, which takes or drops it."""
 
@@ -58,7 +67,7 @@ class StartAgain:
         self.old = old
 
 
-PendingEvent = Input | Lost | Arrival | Departure | LoopBack | NodeFault | Enter | DiskSynced | StartAgain
+PendingEvent = Input | Lost | AtLine | Arrival | Departure | LoopBack | NodeFault | Enter | DiskSynced | StartAgain
 DRAINED = Drained()
 
 

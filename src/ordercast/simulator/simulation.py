@@ -66,6 +66,7 @@ from ordercast.simulator.node_logs import NodeLogs
 from ordercast.simulator.pending_events import (
     DRAINED,
     Arrival,
+    AtLine,
     Departure,
     DiskSynced,
     LoopBack,
@@ -221,7 +222,7 @@ class Simulation:
         if self._absent[node] and not isinstance(what, Enter | StartAgain):
             return True
         until = self._paused_until[node]
-        if time >= until or isinstance(what, Arrival | Lost | Crash | Pause | Return):
+        if time >= until or isinstance(what, AtLine | Arrival | Lost | Crash | Pause | Return):
             return False
         self._events.postpone(until, number, node, what, transmission)
         return True
@@ -258,8 +259,8 @@ class Simulation:
 
     def _handle_other(self, time: int, node: int, what: PendingEvent, transmission: int) -> None:
         match what:
-            case Arrival():
-                self._network.queue(time, node, what.event, transmission)
+            case AtLine() | Arrival():
+                self._network.arrive(time, node, what, transmission)
             case Departure():
                 self._network.depart(time, node, what.output)
             case LoopBack():

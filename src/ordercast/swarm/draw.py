@@ -81,14 +81,13 @@ def _for_priorities(config: RunConfig, protocol: str) -> RunConfig:
 
 def _without_moved(config: RunConfig) -> tuple[Fault, ...]:
     """The faults that preserve the one order of the channel: see `_for_st`."""
-    overruns = config.network.receive_buffer > 0
-    return tuple(fault for fault in config.faults if not (overruns and isinstance(fault, Duplicates)))
+    return tuple(fault for fault in config.faults if not (config.network.may_lose() and isinstance(fault, Duplicates)))
 
 
 def _draw_config(number: int, sizes: Sizes) -> RunConfig:
     rng = Random(f"swarm/{number}")
     nodes = rng.randint(sizes.least_nodes, sizes.most_nodes)
-    network = _draw_network(rng)
+    network = _with_lines(_draw_network(rng), Random(f"swarm/lines/{number}"))
     work = Workload(
         messages=max(2, sizes.receipts // (nodes * (nodes - 1))),
         spread=rng.choice([0.1, 0.3, 0.5, 0.8, 1.0]),
@@ -125,6 +124,15 @@ def _draw_network(rng: Random) -> Network:
         receive_buffer=rng.choice([4, 16]) if overrun else 0,
         drained=rng.random() < 0.2,
     )
+
+
+def _with_lines(network: Network, rng: Random) -> Network:
+    """A tenth has narrow lines, or a narrow medium, with queues of a few units or of more than a window."""
+    if rng.random() >= 0.1:
+        return network
+    narrow = rng.choice([10_000_000, 100_000_000])
+    which = rng.choice(["bits_per_second", "line_bits_per_second"])
+    return replace(network, **{which: narrow, "queue_bytes": rng.choice([1_000, 10_000, 100_000])})
 
 
 def _draw_faults(rng: Random, nodes: int, rates: tuple[float, ...]) -> tuple[Fault, ...]:

@@ -87,7 +87,7 @@ def explicit(config: RunConfig, machine: type[Machine] | None = None) -> RunConf
     return replace(
         config,
         workload=Workload(size=config.workload.size, batch=config.workload.batch, script=script),
-        network=replace(config.network, receive_buffer=0),
+        network=replace(config.network, receive_buffer=0, queue_bytes=0),
         faults=(*kept, *dict.fromkeys(fault_recorder.found)),
     )
 
@@ -244,7 +244,10 @@ def simpler(config: RunConfig) -> Iterator[RunConfig]:
     )
     yield replace(config, network=replace(usual_network, jitter=0))
     yield replace(config, network=replace(config.network, jitter=0))
-    for name in ("receive_time", "receive_buffer", "send_time", "bits_per_second", "drained", "propagation"):
+    for name in (
+        *("receive_time", "receive_buffer", "send_time", "queue_bytes", "line_bits_per_second", "bits_per_second"),
+        *("drained", "propagation"),
+    ):
         yield replace(config, network=replace(config.network, **{name: getattr(usual_network, name)}))
     for name in ("first_seq", "infer_losses", "window", "quota", "log_limit", "priority", "sequencer"):
         yield replace(config, group=replace(config.group, **{name: getattr(usual_group, name)}))

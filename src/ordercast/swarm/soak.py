@@ -29,7 +29,7 @@ _SMALL = Sizes()
 _MIDDLING = Sizes(receipts=12_000)
 _BUSY = (Pattern.EVERYBODY, Pattern.STEADY, Pattern.BURSTY)  # all nodes send
 _GENTLE = (0.0, 0.001, 0.01, 0.02)
-_LARGE = Sizes(least_nodes=8, most_nodes=32, receipts=30_000, batches=(1, 4, 16), rates=_GENTLE)
+_LARGE = Sizes(least_nodes=8, most_nodes=64, receipts=30_000, batches=(1, 4, 16), rates=_GENTLE)
 _PACKED = Sizes(least_nodes=8, most_nodes=32, receipts=1_000_000, batches=(64, 256), rates=_GENTLE)
 _DRAWN = (_SMALL, _SMALL, _SMALL, _SMALL, _SMALL, _MIDDLING, _LARGE, _PACKED, _PACKED, _PACKED)
 

@@ -9,7 +9,7 @@ from ordercast.model.runs import RunConfig
 from ordercast.pipeline.sweep.worker import CONFIGS, PLACE, PLACES
 from ordercast.pipeline.time_limit import OutOfTimeError
 from ordercast.pipeline.time_limit import time_limit as limited
-from ordercast.simulator.fault_rules import OVERRUN
+from ordercast.simulator.fault_rules import OVERRUN, QUEUE_FULL
 from ordercast.simulator.simulate import runs_row, simulate
 from ordercast.swarm.run_audit import INCOMPLETE, RAISES, Failure, failures_in
 from ordercast.swarm.soak import Soaked, soaked, unfinished
@@ -41,8 +41,8 @@ def soak_one(config: RunConfig, time_limit: float | None = None) -> Soaked:
 
     def take(rows: Sequence[EventRow]) -> None:
         nonlocal overruns
-        if config.network.receive_buffer and not overruns:
-            overruns = sum(row[EventField.DETAIL] == OVERRUN for row in rows)
+        if config.network.may_lose() and not overruns:
+            overruns = sum(row[EventField.DETAIL] in {OVERRUN, QUEUE_FULL} for row in rows)
         batches.append(events_batch(name, rows))
 
     try:
