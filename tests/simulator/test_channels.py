@@ -244,7 +244,7 @@ def test_what_comes_by_a_line_waits_for_what_came_before() -> None:
 
 @pytest.mark.parametrize("bandwidth", ["bits_per_second", "line_bits_per_second"])
 def test_what_finds_a_full_queue_is_lost(bandwidth: str) -> None:
-    """A thousand bytes may wait besides the unit that is transmitted: of four units that come at once, two find more."""
+    """A thousand bytes may wait behind the unit that is transmitted: of four that come at once, two find more."""
     result, rows = run(all_at_once(4, queue_bytes=1_100, **{bandwidth: SLOW}))
     first = [row for row in of(rows, "lose") if row.time == 0]
     assert {row.detail for row in first} == {"queue full"}

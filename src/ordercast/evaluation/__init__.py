@@ -13,6 +13,7 @@ from ordercast.evaluation.papers import (
     spo_delay_and_log_length,
     spo_table_1,
     st_figures_8_to_10,
+    units_and_throughput,
 )
 
 __all__ = ["Experiment", "Measure", "Size", "experiments"]
@@ -34,6 +35,9 @@ def experiments(size: Size) -> list[Experiment]:
         sequencer_figures_6_and_7.packets,
         sequencer_figures_6_and_7.interrupts,
         lone_messages.lone_messages,
+        units_and_throughput.units_under_load,
+        units_and_throughput.throughput_by_loss,
+        units_and_throughput.throughput_by_delay,
         header_size.header_bytes,
     )
     return [make(size) for make in makers]

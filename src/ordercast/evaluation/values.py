@@ -96,6 +96,11 @@ def rate_together(row: MeasuredRun) -> float | None:
     return row["sent_together"] * SECOND / row["together"] if row["together"] else None
 
 
+def throughput(row: MeasuredRun) -> float | None:
+    """Messages per second, from the first to the last acknowledgment; none, if the run is not complete."""
+    return row["sent"] * SECOND / row["virtual_time"] if row["complete"] and row["virtual_time"] else None
+
+
 def packets_per_message(row: MeasuredRun) -> float | None:
     """Units put on the network for each message; one to everybody counts once."""
     units = row["transmitted"] + row["retransmitted"] + row["control"]

@@ -44,7 +44,7 @@ def draw_sized(number: int, protocol: str, sizes: Sizes) -> RunConfig:
 
 
 def _for_st(config: RunConfig) -> RunConfig:
-    """The configuration for ST: one channel, epochs of any length, go-back-n in small groups, where it is fast enough.
+    """The configuration for ST: one channel, epochs of any length, any recovery; go-back-n in small groups only.
 
     Where a buffer may overrun there are no duplicates: a unit that is lost and then arrives as its own duplicate has
     changed its position in the channel's order.
@@ -59,6 +59,8 @@ def _for_st(config: RunConfig) -> RunConfig:
         else RecoveryPolicy.SELECTIVE,
         timing=config.workload.timing(network, config.group.nodes),
     )
+    if rng.random() < 0.3:
+        group = replace(group, recovery=RecoveryPolicy.PLACE)
     return replace(config, protocol="st", network=network, group=group, faults=_without_moved(config))
 
 

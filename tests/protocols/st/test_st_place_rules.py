@@ -10,6 +10,8 @@ import pytest
 from ordercast.model.config import GroupConfig, RecoveryPolicy
 from ordercast.model.machine import Level, Output, Receive, Send
 from ordercast.model.units import Packet
+from ordercast.protocols.membership.epoch import Cut, EpochReport
+from ordercast.protocols.st.place.flush import StPlaceFlush
 from ordercast.protocols.st.place.generations import Generations
 from ordercast.protocols.st.place.machine import StPlace
 from ordercast.protocols.st.place.positions import UNKNOWN, OwnPositions
@@ -297,3 +299,64 @@ def test_all_nodes_must_accept_a_packet_not_only_its_destinations() -> None:
     """Lemma A; docs/protocols/st.md, S3."""
     machine = StPlace(E1, GroupConfig(nodes=3, recovery=RecoveryPolicy.PLACE))
     assert machine.logs.accepted.required == 0b111
+
+
+# --- what only long runs would show ---
+
+
+def test_what_has_moved_is_known_to_be_accepted_by_nobody() -> None:
+    """E2 has told that it has g, at the old place."""
+    group = Group()
+    group.submit(E1, "g", "123")
+    group.all_hear("g")
+    ready = PlacedReady(E2, 0, (0, 0, 0), PlacedStatus(9, (1, 0, 0), (1, 0, 0), 9, 0, (0, 0, 0)))
+    logs = group.machines[E1].logs
+    group.handle(E1, Receive(ready))
+    assert logs.accepted.acknowledged_below[E2] == (1, 0, 0)
+    again: list[Output] = []
+    group.machines[E1].send_again(0, again)
+    group.channel += [output.unit for output in again if isinstance(output, Send)]
+    group.hear_rest(E1)
+    assert group.generations(E1) == (1, 0, 0)
+    assert logs.accepted.acknowledged_below[E2] == (0, 0, 0)
+    assert logs.preacknowledged.acknowledged_below[E2] == (0, 0, 0)
+
+
+def test_the_status_of_what_is_held_does_not_count() -> None:
+    """It was sent after the missing packet, of which this node knows nothing yet (Lemma A)."""
+    group = Group()
+    group.submit_all("g1:123 p1:123")
+    group.miss(E3, "g")
+    group.hear(E3, "p")
+    logs = group.machines[E3].logs
+    assert (group.log(E3), logs.stamps[E1]) == ("(p)", 0)
+    assert logs.accepted.waiting_for[E1] or logs.accepted.acknowledged_below[E1] == (0, 0, 0)
+
+
+def test_a_place_told_in_another_generation_is_compared_with_nothing() -> None:
+    """E1 has heard E2's second generation, of which E3 knows nothing: x may be of the first one. It waits."""
+    group = vetoed()
+    copy = group.said("copy g")
+    later = PlacedCopy(copy.packet, copy.stamp, 0, (0, 1, 0), (1, 0, 0), (UNKNOWN, 1, UNKNOWN))
+    group.handle(E3, Receive(later))
+    assert not group.machines[E3].requests.vetoes[E1]
+    assert group.missing(E3)[E1] == [0]
+
+
+@pytest.mark.parametrize(
+    ("knows", "ends"),
+    [((0, 0), 5), ((1, 1), 5), ((0, 1), 3), ((0, 2), 2), ((1, 2), 2), ((2, 2), 5)],
+)
+def test_a_view_ends_before_what_some_do_not_know_to_have_moved(knows: tuple[int, int], ends: int) -> None:
+    """Both have 5 packets of E1. Its first generation has moved the packets from 3 on, its second those from 2 on."""
+    starts = (E1, 1, 3, E1, 2, 2)
+    reports = {
+        place: EpochReport((5, 0), base=(known, 0), units=starts[: 3 * known]) for place, known in enumerate(knows)
+    }
+    assert StPlaceFlush.agree(reports)
+    assert StPlaceFlush.cut(reports, 2) == Cut((ends, 0))
+
+
+def test_a_view_does_not_end_while_nobody_knows_a_start() -> None:
+    reports = {0: EpochReport((5, 0), base=(0, 0)), 1: EpochReport((5, 0), base=(2, 0), units=(E1, 2, 2))}
+    assert not StPlaceFlush.agree(reports)
