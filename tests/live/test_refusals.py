@@ -116,6 +116,7 @@ def test_every_setting_is_compared_under_its_own_name(field: str) -> None:
         "order": "priority",
         "window": 3,
         "delivery": "stable",
+        "recovery": "place",
         "quorum": "static",
         "failure_timeout": 9,
         "pause_timeout": 3.0,

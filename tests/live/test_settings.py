@@ -19,6 +19,7 @@ ALL_GIVEN = Settings(
     order="total",
     window=7,
     delivery="stable",
+    recovery="place",
     quorum="static",
     failure_timeout=5,
     pause_timeout=20,
@@ -118,6 +119,19 @@ def test_delivery_of_what_is_stable_is_for_partial_and_total_only(order: str) ->
         ConfigError, match=f"delivery has no effect for order '{order}', only for 'partial' and 'total'"
     ):
         Settings(order=order, delivery="stable")
+
+
+@pytest.mark.parametrize("recovery", ["selective", "", None, 3])
+def test_an_unknown_recovery_is_refused(recovery: Any) -> None:
+    with pytest.raises(ConfigError, match="recovery must be one of agree, place, not "):
+        Settings(recovery=recovery)
+
+
+@pytest.mark.parametrize("order", ["partial", "priority", "sequenced", "to"])
+def test_recovery_is_for_total_only(order: str) -> None:
+    Settings(order=order, recovery="agree")
+    with pytest.raises(ConfigError, match=f"recovery has no effect for order '{order}', only for 'total'"):
+        Settings(order=order, recovery="place")
 
 
 @pytest.mark.parametrize("quorum", ["majority", "", None, 3])

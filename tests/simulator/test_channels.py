@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from itertools import combinations, pairwise
 from random import Random
+from typing import Any
 
 import msgspec
 import pytest
@@ -221,7 +222,7 @@ MILLISECOND = SECOND // 1_000
 SLOW = 8_000_000  # a thousand bytes take a millisecond
 
 
-def all_at_once(nodes: int, size: int = 1_000, *, seed: int = 1, **network: int) -> RunConfig:
+def all_at_once(nodes: int, size: int = 1_000, *, seed: int = 1, **network: Any) -> RunConfig:
     """Each node sends one message at once, on one channel that takes no time."""
     return RunConfig(
         protocol="st",

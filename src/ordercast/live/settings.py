@@ -57,6 +57,8 @@ class Order(StrEnum):
 QUORUMS = ("last_view", "static")
 """Who may agree on the next view: a majority of the current one; or that, and never fewer than one of the founders."""
 
+RECOVERIES = ("agree", "place")
+"""How the order "total" repairs losses."""
 DELIVERIES = ("known_stable", "stable")
 """What a message must be when it is delivered."""
 
@@ -109,6 +111,12 @@ class Settings:
     delivered, all that go on deliver, in that order. In "partial" it holds for messages to all members; others need
     what "known_stable" promises. Receipts reach `KNOWN_STABLE` later then.
     """
+    recovery: str = "agree"
+    """How lost messages are repaired (order "total" only): "agree" or "place".
+
+    "agree": all members stop, and agree on the order of what they have. "place": nobody stops; a copy is put at its
+    place, or its sender sends it again. That needs fewer datagrams where many members send and little is lost.
+    """
     quorum: str = "last_view"
     """Who may continue without the others: "last_view", a majority of the current view, or "static".
 
@@ -156,6 +164,8 @@ class Settings:
             raise ConfigError(f"quorum must be one of {', '.join(QUORUMS)}, not {self.quorum!r}")
         if self.delivery not in DELIVERIES:
             raise ConfigError(f"delivery must be one of {', '.join(DELIVERIES)}, not {self.delivery!r}")
+        if self.recovery not in RECOVERIES:
+            raise ConfigError(f"recovery must be one of {', '.join(RECOVERIES)}, not {self.recovery!r}")
         require_seconds(
             failure_timeout=self.failure_timeout,
             pause_timeout=self.pause_timeout,
@@ -201,6 +211,8 @@ class Settings:
                 f"delivery has no effect for order {self.order!r}, only for 'partial' and 'total': 'sequenced' does "
                 "not wait for all members, and 'priority' lets urgent messages overtake those that are stable"
             )
+        if self.recovery != RECOVERIES[0] and self.order != Order.TOTAL:
+            raise ConfigError(f"recovery has no effect for order {self.order!r}, only for 'total': omit it")
         if self.resilience and self.order != Order.SEQUENCED:
             raise ConfigError(
                 f"resilience has no effect for order {self.order!r}, only for 'sequenced': in other orders every "

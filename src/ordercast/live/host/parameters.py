@@ -12,6 +12,7 @@ from ordercast.live.session.events import heartbeat_interval
 from ordercast.live.settings import (
     DELIVERIES,
     NETWORK_MTU,
+    RECOVERIES,
     RELAYED_PROTOCOLS,
     ROUND_TRIPS_PER_FAILURE_TIMEOUT,
     Order,
@@ -26,6 +27,7 @@ from ordercast.model.config import (
     SECOND,
     ConfigValue,
     GroupConfig,
+    RecoveryPolicy,
     SequencerConfig,
     Timing,
     require,
@@ -165,6 +167,7 @@ class Parameters(ConfigValue, frozen=True, kw_only=True):
             "window": self.config.window,
             "resilience": self.config.sequencer.resilience,
             "delivery": DELIVERIES[self.config.delivers_stable],
+            "recovery": RECOVERIES[self.config.recovery is RecoveryPolicy.PLACE],
             "quorum": self.quorum,
             "failure_timeout": self.failure_timeout / SECOND,
             "pause_timeout": self.pause_timeout / SECOND,
@@ -232,6 +235,7 @@ def parameters_for(
         polls_to_abort=timers.polls_to_abort,
         polls_late=True,
         delivers_stable=settings.delivery == "stable",
+        recovery=RecoveryPolicy.PLACE if settings.recovery == "place" else RecoveryPolicy.SELECTIVE,
         sequencer=SequencerConfig(
             history=_MAX_HISTORY,
             history_bytes=MAX_BYTES_BY_LINKS if has_links else _BUFFERED,
