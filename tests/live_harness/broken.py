@@ -305,6 +305,23 @@ def _tells_no_level() -> None:
     replace(OwnBatches, "reached", lambda *_: None)
 
 
+@broken(OwnBatches, "counts each packet twice")
+def _counts_twice() -> None:
+    def around(numbered: Callable[..., bool]) -> Callable[..., bool]:
+        def counted(self: OwnBatches, packet: Any) -> bool:
+            self._counts.sent += len(packet.lengths)
+            return numbered(self, packet)
+
+        return counted
+
+    wrap(OwnBatches, "numbered", around)
+
+
+@broken(Inbox, "counts nothing that it is given")
+def _counts_nothing() -> None:
+    replace(Inbox, "delivered", property(lambda _: {}))  # type: ignore[arg-type]
+
+
 @broken(Inbox, "loses one packet in thirty")
 def _loses_packets() -> None:
     wrap(Inbox, "put", lambda put: _now_and_then(put, lambda *_: None, 30))

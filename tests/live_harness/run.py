@@ -8,6 +8,7 @@ from tests.live_harness.judge import Failure, of_ends, of_groups, of_records, of
 from tests.live_harness.network import Network
 from tests.live_harness.plan import Plan, names_of
 from tests.live_harness.records import Records
+from tests.live_harness.rest import of_rest
 from tests.live_harness.standing import expects_all, is_settled
 from tests.live_harness.world import SECOND, EndlessError, World
 
@@ -18,6 +19,8 @@ _SILENCES = {"dies", "pauses", *_WEATHER}
 _NOTICED = 1.5  # failure timeouts after the last silence: by then somebody has suspected whoever was silent
 _UNEXPECTED = 6.0
 """Failure timeouts that a group may take to settle of which too few are left, or which has hardly begun."""
+_RESTS = 4
+"""Of so many runs one is watched when it has come to rest: others end at once."""
 SETTLES = 40.0
 """Failure timeouts within which all are in one view, when nothing is lost any more."""
 ENDS = 40.0
@@ -170,7 +173,13 @@ class Run:
 
         if not self._wait(SETTLES, heard):
             return [Failure("stuck", "a message after the end of all faults is not delivered, or has no receipt")]
-        return []
+        if self.plan.seed % _RESTS:
+            return []
+        timeout = self.plan.setup.failure_timeout
+        return of_rest(wanting, self.plan, lambda timeouts: self._run_for(timeouts * timeout))
+
+    def _run_for(self, seconds: float) -> None:
+        self.world.run(self.world.now + int(seconds * SECOND))
 
     def _end(self) -> list[Failure]:
         alive = [life for life in self.lives if life.alive]

@@ -7,6 +7,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable
 from hashlib import blake2b
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,11 @@ import ordercast.live
 from ordercast.live.host.batching import OutgoingBatch
 from ordercast.live.host.inbox import Inbox
 from ordercast.live.host.leaving import Leaving
+from ordercast.live.stats import Stats
 from ordercast.live.transport.link_sender import LinkSender
 from ordercast.model.errors import GroupAborted
 from ordercast.protocols.membership.coordinator import Coordinator
+from ordercast.protocols.membership.failure_detector import FailureDetector
 from ordercast.protocols.sequencer.flush import SequencerFlush
 from tests.live_harness.__main__ import main
 from tests.live_harness.draw import ORDERS, draw, faults_apart
@@ -28,6 +31,7 @@ from tests.live_harness.run import Run, run_plan
 from tests.live_harness.shrink import shrunk
 
 SEEDS = sorted((Path(__file__).parent / "seeds").glob("*.toml"))
+_COUNT = count()
 TALKS = tuple(f"{0.1 + 0.02 * number:.2f} {'ABC'[number % 3]} sends 40" for number in range(9))
 FAULTS = (*TALKS, "0.15 C dies", "0.4 D starts contacts", "0.9 B suspects A", "1.2 D leaves")
 
@@ -175,6 +179,7 @@ def _twice(put: Callable[..., Any]) -> Callable[..., Any]:
         ("receipt", OutgoingBatch, "reached", lambda *_: None),
         ("not ended", Leaving, "say", lambda *_, **__: None),
         ("stuck", Coordinator, "begin", lambda *_: None),
+        ("stats", Inbox, "delivered", property(lambda _: {})),
     ],
 )
 def test_broken_live_code_is_noticed(
@@ -184,6 +189,27 @@ def test_broken_live_code_is_noticed(
     assert not kinds(plan)
     monkeypatch.setattr(owner, name, broken)
     assert kind in kinds(plan)
+
+
+@pytest.mark.parametrize(
+    ("kind", "owner", "name", "broken"),
+    [
+        ("needless", FailureDetector, "_suspect", lambda self: self._silent_for(self.config.tick) & ~1),
+        ("not silent", Stats, "units_sent", property(lambda _: next(_COUNT))),
+    ],
+)
+def test_a_group_at_rest_is_noticed_that_is_not(
+    monkeypatch: pytest.MonkeyPatch, kind: str, owner: type, name: str, broken: Any
+) -> None:
+    plan = Plan(steps=TALKS, weather=Weather(jitter=0.0))
+    assert not kinds(plan)
+    monkeypatch.setattr(owner, name, broken, raising=False)
+    assert kind in kinds(plan)
+
+
+def test_what_is_sent_again_after_a_member_was_left_out_is_counted_once() -> None:
+    steps = ("0.08 split B 1.5", "0.1 A suspects C", "0.12 split A,C 0.7", "0.12 B sends 20", "0.27 C suspects B")
+    assert not run_plan(Plan(setup=Setup(order="po"), steps=steps)).failures
 
 
 def test_an_exception_that_reaches_an_event_loop_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:

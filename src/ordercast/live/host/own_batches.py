@@ -61,7 +61,8 @@ class OwnBatches:
         if batch is None:
             return False
         counts = self._counts
-        counts.sent += batch.messages
+        if batch.level < ACCEPTED:  # else it is sent again, since this member was left out, and was counted
+            counts.sent += batch.messages
         counts.numbered += len(packet.lengths)
         self._unstable[first] = batch
         if self._log is not None:
