@@ -2,7 +2,7 @@
 
 import pytest
 
-from ordercast.audit.completeness import complete
+from ordercast.audit.completeness import PARTS, complete
 from tests.audit.figures import Figure
 
 SENT = ["a23 b3 c1", "p13", "x123"]
@@ -91,3 +91,33 @@ def test_who_has_crashed_does_nothing_more(level: str) -> None:
     [violation] = complete(crashed.logs())
     assert violation.sentence == f"E1 {did} E1#{int(level == 'send')} after it had crashed"
     assert violation.nodes == (0,)
+
+
+def broken_parts(figure: Figure) -> set[str]:
+    """The parts of `complete` that are broken; each names itself."""
+    logs = figure.logs()
+    broken = {part.__name__: list(part(logs)) for part in PARTS}
+    assert all(violation.breaks == name for name, violations in broken.items() for violation in violations)
+    return {name for name, violations in broken.items() if violations}
+
+
+def test_each_part_finds_what_it_is_named_after_and_nothing_else() -> None:
+    whole = Figure(SENT, WHOLE)
+    assert broken_parts(whole) == set()
+    whole.add(0, "send", "a", to=(1,))
+    assert broken_parts(whole) == {"nothing_extra"}
+    before = Figure(["a12", ""], ["a", "a"])
+    before.rows = [(row[0], 9 if row[3] == "send" else row[1], *row[2:]) for row in before.rows]
+    assert broken_parts(before) == {"sent_first"}
+
+
+@pytest.mark.parametrize("event", ["send", "deliver", "accept"])
+def test_what_is_done_after_a_crash_is_a_part_of_its_own(event: str) -> None:
+    figure = Figure(["a12 b12", ""], ["a b", "a b"] if event != "deliver" else ["a b", "a"])
+    assert broken_parts(figure) == ({"all_delivered"} if event == "deliver" else set())
+    node = 0 if event == "send" else 1
+    figure.names["c"] = (0, 2)
+    figure.add(node, "crash")
+    assert broken_parts(figure) == set()
+    figure.add(node, event, "c" if event == "send" else "b", to=(0,) if event == "send" else None)
+    assert broken_parts(figure) == {"nothing_after_crash"}
