@@ -56,3 +56,18 @@ def test_a_group_that_is_given_up_delivers_nothing_twice() -> None:
     out = e1.handle(GiveUp("enough"))
     assert delivered(out) == [1]
     assert isinstance(list(out)[-1], Abort)
+
+
+def test_what_follows_one_that_was_delivered_when_stable_is_delivered_so_too() -> None:
+    e1, e2, e3 = Node(E1, delivers_stable=True), Peer(E2), Peer(E3)
+    e1.hears(e2.sends(*ALL))
+    assert delivered(e1.hears(e3.accepts(E2, 1).ready())) == [0]
+    e1.hears(e3.preacknowledges(E2, 1).ready(), e2.preacknowledges(E2, 1).ready())
+    assert e1.machine.log_sizes().total() == 0, "the first is known to be stable everywhere"
+    e1.hears(e2.sends(*ALL))
+    assert delivered(e1.hears(e3.accepts(E2, 2).ready())) == [1]
+
+
+def test_own_messages_to_others_are_asked_for_as_soon_as_ever_until_they_have_them() -> None:
+    e1 = Node(E1, delivers_stable=True)
+    assert e1.submits(E2).timers["poll"] < 2 * POLL, "nothing waits, and nothing is buffered here"
