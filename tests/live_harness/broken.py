@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 
 from ordercast.live.host.batching import Outbox, OutgoingBatch
 from ordercast.live.host.congestion import FlightWindow
-from ordercast.live.host.failure_detection import FailureDetection
 from ordercast.live.host.flow_control import FlowControl
 from ordercast.live.host.inbox import Inbox
 from ordercast.live.host.leaving import Leaving
@@ -132,11 +131,6 @@ def _suspects_early() -> None:
         return newly
 
     replace(FailureDetector, "_suspect", suspect)
-
-
-@broken(FailureDetection, "sees no traffic")
-def _sees_no_traffic() -> None:
-    replace(FailureDetection, "active", lambda *_: None)
 
 
 @broken(Coordinator, "begins no ballot")
