@@ -8,8 +8,9 @@ from random import Random
 
 import pytest
 
-from ordercast.model.config import MILLISECOND, GroupConfig, RecoveryPolicy
-from ordercast.model.runs import Channel, Network, RunConfig, Workload
+from ordercast.model.config import MICROSECOND, MILLISECOND, GroupConfig, RecoveryPolicy
+from ordercast.model.faults import Loss
+from ordercast.model.runs import Channel, Network, Pattern, RunConfig, Workload
 from ordercast.simulator import simulate
 from ordercast.simulator.fault_rules import Flight
 from ordercast.swarm.draw import draw_config
@@ -46,6 +47,36 @@ def test_what_is_drawn_for_spo_does_not_depend_on_st() -> None:
         spo, total = draw_config(number), draw_config(number, protocol="st")
         assert (spo.protocol, spo.workload, spo.seed) == ("spo", total.workload, total.seed)
         assert spo.group.log_limit == GroupConfig(nodes=2).log_limit
+
+
+# --- much loss where what is lost is placed: generations that nodes miss are rare with less ---
+
+
+def _lossy(seed: int, rate: float) -> RunConfig:
+    chance = Random(f"place/{seed}")
+    nodes = chance.choice([2, 3, 4, 5])
+    network = Network(channel=Channel.ONE, propagation=chance.choice([5, 50, 200]) * MICROSECOND)
+    work = Workload(
+        messages=chance.choice([6, 12]), spread=chance.choice([0.3, 0.5, 1.0]), pattern=chance.choice(list(Pattern))
+    )
+    window = chance.choice([2, 4, 16])
+    return RunConfig(
+        protocol="st",
+        group=GroupConfig(nodes=nodes, window=window, recovery=RecoveryPolicy.PLACE, polls_to_abort=10**9),
+        network=network,
+        workload=work,
+        faults=(Loss(rate=rate),),
+        seed=seed,
+    ).with_default_timeouts()
+
+
+@pytest.mark.parametrize("seeds", [range(6), pytest.param(range(6, 500), marks=pytest.mark.soak)])
+@pytest.mark.parametrize("rate", [0.15, 0.25])
+def test_what_is_lost_is_placed_where_much_is_lost(seeds: range, rate: float) -> None:
+    for seed in seeds:
+        result, verdict = run_and_audit(_lossy(seed, rate))
+        assert not failures(result, verdict), f"seed {seed}"
+        assert result.counters.delivered > 0
 
 
 # --- selective retransmission: R_S = L (1 - F) ---
