@@ -1,9 +1,9 @@
 """What is promised of views: each promise broken by hand, and kept by hand."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from ordercast.explorer.node_state import NodeState, OwnView
 from ordercast.explorer.promise_checker import PromiseBroken, PromiseChecker

@@ -25,6 +25,7 @@ class Queues:
         """By queue: those with one more unit, as far as they are known."""
         self.rest: list[int] = [EMPTY]
         """By queue: that without its head."""
+        self._places: list[tuple[int, ...]] = [()]
 
     def of(self, units: tuple[int, ...]) -> int:
         """The number of the queue with these units, the next one first."""
@@ -37,6 +38,8 @@ class Queues:
             self.contents.append(units)
             self.longer_by.append({})
             self.rest.append(rest)
+            several = range(1, len(units)) if self.bags else ()
+            self._places.append((0, *(place for place in several if units[place - 1] != units[place])))
         return number
 
     def longer(self, queue: int, unit: int) -> int:
@@ -48,10 +51,7 @@ class Queues:
 
     def places(self, queue: int) -> tuple[int, ...]:
         """The places of the units that may be next; of equal units only the first."""
-        units = self.contents[queue]
-        if not self.bags:
-            return (0,) if units else ()
-        return tuple(place for place, unit in enumerate(units) if not place or units[place - 1] != unit)
+        return self._places[queue]
 
     def without(self, queue: int, place: int) -> int:
         """The queue without the unit at a place."""

@@ -16,7 +16,8 @@ was started again, and of every view that one of them may have been the beginnin
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from ordercast.explorer.node_state import JOINS, Logged, NodeState
 from ordercast.explorer.scenario import Scenario

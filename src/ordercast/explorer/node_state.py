@@ -1,7 +1,8 @@
 """The state of one node, and its views."""
 
-from dataclasses import dataclass
 from typing import NamedTuple
+
+import msgspec
 
 from ordercast.explorer.node_disk import NodeDisk
 from ordercast.model.declared_state import Snapshot
@@ -10,8 +11,7 @@ JOINS = -1
 """Submissions of a node that has yet to join the group: joining is its first one."""
 
 
-@dataclass(frozen=True, slots=True)
-class NodeState:
+class NodeState(msgspec.Struct, frozen=True, cache_hash=True):
     """A node between two inputs: its machine, its timers, its application, and what it has claimed so far.
 
     Claims are sets of items (bit masks), which the promises are checked with; the machine does not know them.

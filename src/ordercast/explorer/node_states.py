@@ -4,9 +4,10 @@ The same node state takes the same input in very many global states. Its effect 
 from a snapshot, and every promise that involves one node only is checked then.
 """
 
-from dataclasses import replace
 from itertools import combinations
 from typing import Any
+
+from msgspec.structs import replace
 
 from ordercast.explorer.links import Links
 from ordercast.explorer.node_disk import NodeDisk

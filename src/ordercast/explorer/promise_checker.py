@@ -164,6 +164,8 @@ class PromiseChecker:
 
     def never_less(self, name: str, old: tuple[int, ...], new: tuple[int, ...]) -> None:
         """Checks that a vector does not decrease."""
+        if old == new:
+            return
         for place, (was, now) in enumerate(zip(old, new, strict=True)):
             if now < was:
                 raise PromiseBroken(f"{name} of {self._name} for {name_of(place)} goes down from {was} to {now}")

@@ -99,6 +99,7 @@ class StateSpace:
         self.losses, self.duplicates, self.firings, self.crashes, *others = self.budgets
         self.suspicions, self.leaves, self.damages, self.give_ups = others
         self._one_order: dict[tuple[tuple[int, ...], ...], bool] = {}
+        self._one_log: dict[tuple[int, ...], bool] = {}
         # For speed, what every step asks for: each is a list or a dictionary of the parts above.
         self._receivers = [-1] * self.size + self.links.receivers
         self._receipts = [_RECEIVE | place << KIND_BITS for place in range(self.first_link, self.past_links)]
@@ -375,7 +376,7 @@ class StateSpace:
             if broken:
                 return broken
         has_one_log = promise.views and self.views is None
-        if effect.delivers and has_one_log and not self._is_one_log(state):
+        if effect.delivers and has_one_log and not self._has_one_log(state):
             logs = ", ".join(f"{name_of(node)} {self._log(state[node])}" for node in range(self.size))
             return f"those that go on have different logs: {logs}"
         if effect.delivers and promise.one_order and not has_one_log and not self._is_one_order(state):
@@ -416,6 +417,14 @@ class StateSpace:
         here = [self.nodes.states[state[node]] for node in range(self.size)]
         group = max(node.view for node in here)[1]
         return [node for node in range(self.size) if group >> node & 1 and not (here[node].crashed or here[node].left)]
+
+    def _has_one_log(self, state: State) -> bool:
+        """As `_is_one_log`, which depends on nodes only."""
+        nodes = state[: self.size]
+        known = self._one_log.get(nodes)
+        if known is None:
+            known = self._one_log[nodes] = self._is_one_log(nodes)
+        return known
 
     def _is_one_log(self, state: State) -> bool:
         """True if each log is a prefix of the longest: the logs of all nodes, or of the survivors."""
