@@ -9,13 +9,13 @@ import pytest
 from ordercast.audit.names import merged_names
 from ordercast.audit.records import members_join
 from ordercast.audit.reference import audit
-from ordercast.audit.run_rows import runs_by_name
+from ordercast.audit.run_rows import delivers_stable, runs_by_name
 from ordercast.audit.verdict import Verdict
 from ordercast.model.errors import TraceError
 from ordercast.model.nodes import with_names
 from ordercast.pipeline.audit.vectorised import audit_vectorised
 from ordercast.trace.incremental_writer import IncrementalTraceWriter
-from ordercast.trace.schema import EventField
+from ordercast.trace.schema import CONFIG, EventField
 from tests.audit.changing_groups import rows_of
 from tests.audit.figures import Figure, Row
 from tests.audit.test_audit_changing_groups import GOOD as CHANGING
@@ -268,3 +268,9 @@ def test_only_records_of_which_both_are_of_a_changing_group_may_know_of_differen
     killed = {**row(0, 4, views=True), "complete": False}
     assert runs_by_name([killed, row(1, 3, views=True)][::order])["g"]["complete"], "one has seen the end"
     assert not runs_by_name([killed, {**killed, "node": 1}])["g"]["complete"]
+
+
+def test_whether_a_run_delivered_what_was_stable_is_in_its_configuration() -> None:
+    told = [{"group": {"delivers_stable": True}}, {"group": {"delivers_stable": False}}, {"group": {}}]
+    assert [delivers_stable({CONFIG: json.dumps(config)}) for config in told] == [True, False, False]
+    assert not delivers_stable({CONFIG: ""})
