@@ -164,3 +164,32 @@ def test_the_others_go_on_without_one_that_does_not_read_and_it_returns_when_it_
             assert payloads(at_c[place:], "A") == payloads(at_a, "A")[-len(payloads(at_c[place:], "A")) :]
 
     run(test)
+
+
+def test_one_without_which_too_few_are_left_is_waited_for_and_can_send_when_it_reads() -> None:
+    async def test() -> None:
+        async with group_of("A", "B", order="total", quorum="static", slow_reader_timeout=2.0) as groups:
+            member_of(groups["B"]).returns.leave_until_read()
+            await asyncio.sleep(0.05)
+            await groups["B"].send(b"here")
+            assert (await asyncio.wait_for(groups["A"].receive(), 2)).payload == b"here"
+
+    run(test)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_what_is_sent_while_it_is_about_to_leave_is_sent_when_it_has_returned(order: str) -> None:
+    """Its application begins to read while the others agree on the view without it: it may send at once."""
+
+    async def test() -> None:
+        async with group_of("A", "B", "C", order=order, slow_reader_timeout=2.0) as groups:
+            member_of(groups["B"]).returns.leave_until_read()
+            await groups["B"].send(b"here")
+            found: list[bytes] = []
+            others = [asyncio.create_task(read(groups[name], [], 1)) for name in "BC"]
+            await asyncio.wait_for(read(groups["A"], found, 1), 10)
+            await asyncio.gather(*others)
+            assert found == [b"here"]
+            assert groups["A"].members == ("A", "C", "B")
+
+    run(test)

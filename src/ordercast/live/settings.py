@@ -138,7 +138,8 @@ class Settings:
     """Seconds, 2 to 86,400, for which the others wait for a member whose application does not read. Default: for ever.
 
     Then that member leaves, and the others go on; it returns by itself when its application has read what it was
-    delivered. A member is asked to leave by one that reads, so that never all of them leave.
+    delivered. A member is asked to leave by one that reads, so that never all of them leave; with a static quorum one
+    stays, and is waited for, without which too few would be left.
     """
     round_trip: float | None = None
     """Seconds of a round trip to another member, up to 10: timers are derived from it. Default: measured at joining."""

@@ -248,8 +248,8 @@ class Host:
 
     def _submit(self) -> None:
         outbox, own = self._outbox, self.own
-        if not self._direct and self.member.phase is not Phase.MEMBER:
-            return  # it was just excluded: what is taken now would be lost
+        if not self._direct and (self.member.leaves or self.member.phase is not Phase.MEMBER):
+            return  # it says that it leaves, or was just excluded: what is taken now would be refused, or lost
         while outbox.pending_bytes and own.has_room() and self._may_send():
             batch = outbox.take()
             if batch is None:

@@ -58,6 +58,10 @@ class ReturnOwner(Protocol):
     ending: "MemberEnding"
     reachability: Reachability
 
+    @property
+    def size(self) -> int:
+        """How many members the current view has."""
+
     def use_session(self, session: Session) -> None:
         """Runs this session from now on."""
 
@@ -77,10 +81,13 @@ class ReturnToGroup:
     def leave_until_read(self) -> None:
         """The others have waited too long for this member's application: they go on, and it returns when that reads.
 
-        One that is given a state, is blocked, or is about to end or to return is not what they wait for.
+        One that is given a state, is blocked, or is about to end or to return is not what they wait for. One without
+        which too few would be left for a view stays: who has said that it leaves, and cannot, sends nothing any more.
         """
         owner = self._owner
         if owner.host is None or self._until_read or owner.inbox.is_held or owner.arrivals.returning is not None:
+            return
+        if owner.size <= owner.parameters.least_members:
             return
         if owner.ending.why is None and not owner.reachability.is_blocked:
             self._until_read = True
