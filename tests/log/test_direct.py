@@ -107,6 +107,27 @@ def test_a_write_may_be_shorter_at_each_of_its_three_pieces(monkeypatch: pytest.
     file.close()
 
 
+def test_what_memory_had_no_room_for_is_not_skipped(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A system that runs out of memory in the middle of a gathering call takes a part of it, without an error."""
+    watched(monkeypatch, tmp_path)
+    file, gather, left = opened(tmp_path), os.pwritev, iter(range(10))
+
+    def short(to: int, parts: list[bytes], start: int) -> int:
+        if next(left) == 0:
+            parts = parts[: len(parts) // 2]
+        return gather(to, parts, start)
+
+    monkeypatch.setattr(os, "pwritev", short)
+    parts = [b"%200d" % number for number in range(3000)]
+    data = b"".join(parts)
+    done = file.write(0, parts)
+    assert 0 < done < len(data)
+    assert file.read(0, len(data)) == data[:done]
+    write_all(file, done, data[done:])
+    assert file.read(0, len(data) + 1) == data
+    file.close()
+
+
 def refuse(error: int) -> Callable[..., int]:
     def refused(*_: object) -> int:
         raise OSError(error, os.strerror(error))

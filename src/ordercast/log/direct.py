@@ -72,7 +72,11 @@ class DirectWriter:
         end = begin
         try:
             for at in range(0, len(parts), _MAX_PARTS):
-                end += os.pwritev(self._gathered, parts[at : at + _MAX_PARTS], end)
+                some = parts[at : at + _MAX_PARTS]
+                written = os.pwritev(self._gathered, some, end)
+                end += written
+                if written < sum(map(len, some)):  # what comes behind it must not take its place
+                    break
         except OSError as error:  # there is no memory
             raise NotDirectError from error
         return end
