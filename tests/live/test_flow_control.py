@@ -193,3 +193,16 @@ def test_what_is_sent_while_it_is_about_to_leave_is_sent_when_it_has_returned(or
             assert groups["A"].members == ("A", "C", "B")
 
     run(test)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_an_application_that_leaves_meanwhile_has_left_as_it_wanted(order: str) -> None:
+    async def test() -> None:
+        async with group_of("A", "B", "C", order=order, slow_reader_timeout=2.0, close=False) as groups:
+            await groups["B"].send(b"here", until="known_stable")
+            member_of(groups["B"]).returns.leave_until_read()
+            await asyncio.wait_for(groups["B"].leave(), 10)
+            assert [each.payload async for each in groups["B"]] == [b"here"]
+            await asyncio.gather(groups["A"].close(), groups["C"].close())
+
+    run(test)

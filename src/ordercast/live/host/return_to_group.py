@@ -95,13 +95,20 @@ class ReturnToGroup:
             owner.host.leave(drain=False)
 
     def left(self) -> bool:
-        """It has left; True if that was until its application reads: it returns then."""
-        if self._until_read and self._owner.host is not None:
-            member, why = self._owner.host.member, "its application does not read"
-            assert member.last is not None, "it has left with this view"
-            end, remaining = member.last.cut.ends[member.current.place], member.last.stay.bit_count()
-            self._loop.call_soon(self.excluded, membership_events.Excluded(member.last.number, why, end, remaining))
-        return self._until_read
+        """It has left; True if that was until its application reads: it returns then.
+
+        False if its application has left meanwhile, unless something of its own has not arrived.
+        """
+        host, leaving = self._owner.host, self._owner.ending.leaving
+        if host is None or not self._until_read:
+            return False
+        member, why = host.member, "its application does not read"
+        if leaving.begun and (leaving.said or not (self._owner.outbox or member.not_delivered())):
+            return False
+        assert member.last is not None, "it has left with this view"
+        end, remaining = member.last.cut.ends[member.current.place], member.last.stay.bit_count()
+        self._loop.call_soon(self.excluded, membership_events.Excluded(member.last.number, why, end, remaining))
+        return True
 
     def read_all(self) -> None:
         """The application has been handed everything that there is."""
