@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import ordercast.live.host.inbox
-from ordercast import Excluded, Message, View
+from ordercast import Excluded, GroupAborted, Message, View
 from ordercast.live.host.flow_control import REPEAT
 from tests.live.groups import ORDERS, group_of, member_of, run
 
@@ -203,6 +203,27 @@ def test_an_application_that_leaves_meanwhile_has_left_as_it_wanted(order: str) 
             member_of(groups["B"]).returns.leave_until_read()
             await asyncio.wait_for(groups["B"].leave(), 10)
             assert [each.payload async for each in groups["B"]] == [b"here"]
+            await asyncio.gather(groups["A"].close(), groups["C"].close())
+
+    run(test)
+
+
+@pytest.mark.parametrize("sends", [True, False])
+def test_one_that_never_reads_is_told_when_it_leaves_that_messages_are_lost(sends: bool) -> None:
+    async def test() -> None:
+        async with group_of("A", "B", "C", order="total", slow_reader_timeout=2.0, close=False) as groups:
+            b = member_of(groups["B"])
+            b.returns.leave_until_read()
+            while b.arrivals.returning is None:
+                await asyncio.sleep(0.01)
+            if sends:
+                groups["B"].send_nowait(b"here")
+                with pytest.raises(
+                    GroupAborted, match=r"whose application leaves and has not read .*1 of our messages"
+                ):
+                    await asyncio.wait_for(groups["B"].leave(), 10)
+            else:
+                await asyncio.wait_for(groups["B"].leave(), 10)
             await asyncio.gather(groups["A"].close(), groups["C"].close())
 
     run(test)

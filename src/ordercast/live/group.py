@@ -329,8 +329,8 @@ class Group:
 
         `timeout`: seconds after which it leaves whatever has arrived; receipts of the rest raise `GroupClosed`. What
         was delivered can still be read afterwards. A member that waits in `close` for others may leave instead. Raises
-        `GroupAborted` if the group was aborted meanwhile, or if so few members can be reached that nobody could agree
-        that this one has left.
+        `GroupAborted` if the group was aborted meanwhile, if so few members can be reached that nobody could agree that
+        this one has left, or if its messages wait for an application that does not read (`slow_reader_timeout`).
         """
         require_seconds(timeout=timeout)
         if self._ending.why is None or self._ending.is_closing:

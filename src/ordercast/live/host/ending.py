@@ -112,7 +112,7 @@ class MemberEnding:
         """
         owner = self._owner
         if owner.arrivals.returning is not None:
-            owner.returns.withdraw(GroupClosed(f"{owner.name} has left the group"))
+            owner.returns.leave_instead(drain=drain)
         if owner.host is None or owner.host.closed:
             return
         if not self.leaving.begun:

@@ -157,6 +157,14 @@ class ReturnToGroup:
         owner.reachability.retire()
         host.retire()
 
+    def leave_instead(self, *, drain: bool) -> None:
+        """Its application leaves. With `drain` it counts on its messages, which wait here for it to read."""
+        owner = self._owner
+        if self._until_read and drain and owner.outbox:
+            self.withdraw(f"the group continues without {owner.name}, whose application leaves and has not read")
+        else:
+            self.withdraw(GroupClosed(f"{owner.name} has left the group"))
+
     def withdraw(self, why: GroupClosed | str) -> None:
         """It does not return. If the group takes it in all the same, it leaves, so that the others need not miss it."""
         owner, returning = self._owner, self._owner.arrivals.returning
