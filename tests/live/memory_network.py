@@ -27,6 +27,8 @@ SENT: deque[bytes] = deque(maxlen=2000)
 class MemoryEndpoint:
     """What `Endpoint` does, with a queue for a socket."""
 
+    has_multicast = False
+
     def __init__(self, own: Address, others: Sequence[Address], **_: object) -> None:
         self._own, self._others = own, others
         self._queue: deque[bytes] = deque()
