@@ -216,6 +216,9 @@ def test_one_that_never_reads_is_told_when_it_leaves_that_messages_are_lost(send
             b.returns.leave_until_read()
             while b.arrivals.returning is None:
                 await asyncio.sleep(0.01)
+            before = b.transport.endpoint.datagrams_out
+            b.inbox.on_full()
+            assert b.transport.endpoint.datagrams_out == before, "nobody needs to know any more that it does not read"
             if sends:
                 groups["B"].send_nowait(b"here")
                 with pytest.raises(

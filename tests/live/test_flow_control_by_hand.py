@@ -142,6 +142,19 @@ def test_in_another_view_nobody_is_closed_and_numbers_begin_anew() -> None:
     assert room.waits()
 
 
+def test_who_is_in_no_view_tells_and_waits_for_nobody_until_it_is_in_one() -> None:
+    room = Room()
+    room.hears(2, 10, closed=True)
+    room.flow.leave_view()
+    assert not room.waits()
+    room.fill()
+    room.clock.advance(3.5 * REPEAT)
+    assert room.said() == []
+    room.flow.enter_view()
+    room.clock.advance(REPEAT)
+    assert room.said() == [True], "it is closed, as before"
+
+
 def test_who_has_closed_the_group_need_not_read() -> None:
     room = Room()
     room.put(2 * LIMIT)

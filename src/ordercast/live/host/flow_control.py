@@ -47,6 +47,7 @@ class FlowControl:
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None
         self._number = self._open_notices = 0
+        self._in_view = True  # there is somebody to be told
         self.closed_here = False
         """This member's application does not read."""
         self._closed_from = 0  # the number of the first notice that this member has been closed since
@@ -61,8 +62,13 @@ class FlowControl:
 
     def enter_view(self) -> None:
         """Places are those of another view: who is closed says so again."""
-        self._closed, self._closed_since, self._numbers = {}, {}, {}
-        self._update()
+        self._in_view = True
+        self._forget_all()
+
+    def leave_view(self) -> None:
+        """The others go on without this member: it has nobody to tell anything, or to wait for."""
+        self._in_view = False
+        self._forget_all()
 
     def received(self, place: int, notice: FlowNotice) -> None:
         """A member says whether it is closed."""
@@ -118,9 +124,14 @@ class FlowControl:
             self._tell()
             self._update()
 
+    def _forget_all(self) -> None:
+        self._closed, self._closed_since, self._numbers = {}, {}, {}
+        self._update()
+
     def _tell(self) -> None:
         self._number += 1
-        self._send(FlowNotice(self._number, self.closed_here), None)
+        if self._in_view:
+            self._send(FlowNotice(self._number, self.closed_here), None)
 
     def _set_timer(self) -> None:
         if self._timer is None:

@@ -7,6 +7,7 @@ from ordercast.live.events import Excluded
 from ordercast.live.host.application_state import MemberState
 from ordercast.live.host.arrivals import Arrivals
 from ordercast.live.host.batching import Outbox
+from ordercast.live.host.flow_control import FlowControl
 from ordercast.live.host.group_terms import GroupTerms, read_terms
 from ordercast.live.host.host import Host
 from ordercast.live.host.inbox import Inbox
@@ -47,6 +48,7 @@ class ReturnOwner(Protocol):
     host: Host | None
     inbox: Inbox
     outbox: Outbox
+    flow: FlowControl
     arrivals: Arrivals
     addresses: MemberAddresses
     state: MemberState
@@ -155,6 +157,7 @@ class ReturnToGroup:
         owner.session.stop()
         owner.arrivals.detection.stop()
         owner.reachability.retire()
+        owner.flow.leave_view()
         host.retire()
 
     def leave_instead(self, *, drain: bool) -> None:
