@@ -3,6 +3,7 @@
 D(p, k) is what p was delivered in view k; p closes k if it was told view k + 1, or left after k.
 """
 
+from functools import partial
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -86,7 +87,15 @@ def _check_same_set(group: Group, number: int, epochs: list[Epoch]) -> None:
 
 def is_uniform(group: Group) -> bool:
     """The sequencer only with enough resilience: r = 0, those that are gone may have been delivered more."""
-    return "sequencer" not in getattr(group.order.machine, "__module__", "") or group.config.sequencer.resilience >= 8
+    return not runs(group, "sequencer") or group.config.sequencer.resilience >= 8
+
+
+def runs(group: Group, *protocols: str) -> bool:
+    """Whether the group's order is of one of these protocols: made by its name, or by a class of its package."""
+    machine = group.order.machine
+    if isinstance(machine, partial):
+        return machine.args[0] in protocols
+    return any(protocol in getattr(machine, "__module__", "") for protocol in protocols)
 
 
 def _check_one_order(epochs: list[Epoch]) -> None:
@@ -114,7 +123,7 @@ def _check_senders(group: Group, process: Process, in_view: dict[str, int]) -> N
     for row in process.log:
         if row[0] == "deliver":
             seen.setdefault(row[1].split(":")[0], []).append(row[1])
-    prioritised = "prito" in getattr(group.order.machine, "__module__", "")
+    prioritised = runs(group, "prito", "prio")
     for sender, delivered in seen.items():
         submitted = group.processes[sender].submitted
         mine = [message for message in submitted if is_for(group, message, process.me.address)]
