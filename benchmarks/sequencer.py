@@ -7,7 +7,7 @@ would take most of the time.
     make bench
 """
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from ordercast.evaluation.papers.sequencer_figures_6_and_7 import FIGURE_6, FIGURE_7, HISTORY, prototype
 from ordercast.model.config import MILLISECOND, SECOND

@@ -27,10 +27,27 @@ def bytes_in(folder: Path) -> dict[str, bytes]:
 # --- other storage ---
 
 
-def test_a_url_does_not_become_a_folder(ordercast: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "line",
+    [
+        "log show",
+        "replay",
+        "sweep --out results",
+        "key --out",
+        "simulate spo --svg",
+        "check spo --write",
+        "shrink 17 --out",
+        "audit trace --json",
+        "view trace --export",
+    ],
+)
+def test_a_url_does_not_become_a_folder(
+    ordercast: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str
+) -> None:
+    """Traces, histories and results may be elsewhere; all other files are local ones."""
     monkeypatch.chdir(tmp_path)
-    found = ordercast("view s3a://there/trace")
-    assert found.status == 2
+    found = ordercast(f"{line} s3a://there/file")
+    assert (found.status, found.out) == (2, "")
     assert found.sentence.startswith("s3a:// is no local folder, and files elsewhere are not read or written; ")
     assert not list(tmp_path.iterdir())
 
@@ -44,6 +61,7 @@ def test_a_url_does_not_become_a_folder(ordercast: Command, tmp_path: Path, monk
         "simulate spo --out",
         "report",
         "audit",
+        "view",
     ],
 )
 def test_a_storage_that_cannot_be_reached_is_told_as_such(

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from ordercast.model.config import GroupConfig, PaperRules, SequencerConfig, SequencerReadings
-from ordercast.model.runs import RunConfig
+from ordercast.model.runs import RunConfig, TraceDetail
 from ordercast.model.units import Packet
 from ordercast.protocols.sequencer.paper.machine import SequencerPaper
 from ordercast.protocols.sequencer.paper.units import PaperBroadcast
@@ -26,10 +26,10 @@ BENCHMARK: dict[str, Any] = runpy.run_path(str(Path(__file__).parents[3] / "benc
 
 
 def experiment(nodes: int, senders: tuple[int, ...], messages: int, history: int, dummy_after: int = 0) -> RunConfig:
-    """The run of a figure, with another history; dummies come after as many messages as that holds, if not said."""
+    """The run of a figure, recorded, with another history; dummies come after that many messages, if not said."""
     config: RunConfig = BENCHMARK["prototype"](nodes, senders, messages, dummy_after=dummy_after)
     group = msgspec.structs.replace(config.group, sequencer=SequencerConfig(history=history))
-    return msgspec.structs.replace(config, group=group)
+    return msgspec.structs.replace(config, group=group, record=TraceDetail.ALL)
 
 
 def per_broadcast(result: RunResult) -> tuple[float, float]:
@@ -125,7 +125,9 @@ def test_what_arrives_in_order_is_delivered_at_once() -> None:
     """Other protocols wait for further messages, 7.5 of them on average in a group of ten; this one for none."""
     assert GOLDEN["misc"]["mm_deliver_after_messages"] > 0
     _, rows = run(experiment(10, (9,), 40, history=20, dummy_after=10))
-    for mine in by_node(of(rows, "receive", "deliver")).values():
+    found = by_node(of(rows, "receive", "deliver"))
+    assert len(found) == 10
+    for mine in found.values():
         arrived = {(row.message, row.time) for row in mine if row.event == "receive"}
         assert {(row.message, row.time) for row in mine if row.event == "deliver"} <= arrived
 

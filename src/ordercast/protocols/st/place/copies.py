@@ -24,6 +24,7 @@ class Copies(DeclaredState):
     sent: set[int]
     """Own seqs of which copies were sent, and are not sent again before the timer ends and they have come back."""
     timer: bool
+    """Whether the timer runs after which copies may be sent again."""
     periods: int
     """Timers that ended while a copy was out."""
 
