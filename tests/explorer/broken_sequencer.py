@@ -109,3 +109,19 @@ class DeliversBeforeCommit(Sequencer):
     def __init__(self, me: int, config: GroupConfig) -> None:
         super().__init__(me, config)
         self.reception.__class__ = _HastyReception
+
+
+class _EasilySatisfiedOrderer(Orderer):
+    def note_acknowledged(self, node: int, below: int, out: list[Output]) -> None:
+        reception = self.reception
+        if self.view.resilience and below > max(reception.commit_below, self.acknowledged[node]):
+            reception.commit_below = below
+        super().note_acknowledged(node, below, out)
+
+
+class WaitsForOneHolder(Sequencer):
+    """Whatever the resilience degree, one member that has a message besides the sequencer is enough."""
+
+    def __init__(self, me: int, config: GroupConfig) -> None:
+        super().__init__(me, config)
+        self.orderer.__class__ = _EasilySatisfiedOrderer

@@ -183,6 +183,20 @@ def test_what_members_are_owed_in_the_end_is_asked_for(machine: MachineClass, se
 
 # --- minutes rather than seconds ---
 
+# Five members: with fewer no two of them may be missing. Found with E2 as the sender, and three losses, not two.
+TWO_CRASHES: dict[str, Any] = {"resilience": 2, "crashes": 2, "losses": 3}
+
+
+@pytest.mark.soak
+def test_resilience_of_two_is_two_holders_besides_the_sequencer() -> None:
+    lines = ("", "a", "", "", "")
+    report = explore(broadcasts(*lines, **TWO_CRASHES))
+    assert (report.counterexample, report.exhausted) == (None, True)
+    report = explore(broadcasts(*lines, machine=broken.WaitsForOneHolder, **TWO_CRASHES))
+    assert report.counterexample is not None, str(report)
+    assert "is never known as received by all" in report.counterexample.sentence
+
+
 LARGE = [
     case("pair-two-losses", "", "a b", losses=2, duplicates=1, firings=3),
     case("two", "", "a", "b", losses=2, duplicates=1, firings=1),
