@@ -47,6 +47,10 @@ def test_the_service_of_the_page_survives_a_kill(tmp_path: Path) -> None:
             "['bob', 'ann'] ('A', 'B', 'C')",
             "points must be positive, not -1",
         ]
+        say("A", "\nann\n")  # the expected number is that of its own unpacking
+        assert [hear("A") for _ in range(4)][::2] == [
+            f"not enough values to unpack (expected 2, got {n})" for n in "01"
+        ]
         running["C"].kill()
         running.pop("C").communicate(timeout=30)
         start("C")

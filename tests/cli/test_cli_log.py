@@ -57,10 +57,32 @@ def test_check_exits_0_if_all_is_whole_and_1_if_it_is_damaged(ordercast: Command
     found = ordercast("log check", tmp_path)
     assert found.status == 1
     assert f"damage: segment {name}, offset " in found.out
+    assert "start the member again with --verify: it sets this aside" in found.out
     assert found.out.endswith("1 place damaged; every byte was verified\n")
     found = ordercast("log check --json", tmp_path)
     assert found.status == 1
     assert name in json.loads(found.out)["damage"][0]
+
+
+def test_what_is_behind_damage_was_promised_and_is_not_called_an_end_that_was_not(
+    ordercast: Command, tmp_path: Path
+) -> None:
+    folder_log(tmp_path, 30, max_segment=1 << 20)
+    path = tmp_path / segment_name(0)
+    data = path.read_bytes()
+    path.write_bytes(data[:-20] + bytes([data[-20] ^ 1]) + data[-19:])
+    for command in ("log check", "log show"):
+        found = ordercast(command, tmp_path)
+        assert found.status == 1
+        assert "damage: " in found.out
+        assert "never promised" not in found.out
+
+
+def test_an_empty_log_has_no_messages(ordercast: Command, tmp_path: Path) -> None:
+    folder_log(tmp_path, 0)
+    found = ordercast("log show", tmp_path)
+    assert found.status == 0
+    assert found.out.startswith("group orders: no messages, view 3 of A, B, C\n")
 
 
 def test_cat_prints_what_is_before_the_damage_and_exits_1(ordercast: Command, tmp_path: Path) -> None:
@@ -99,7 +121,7 @@ def test_show_reads_the_last_segment_and_all_headers(ordercast: Command, tmp_pat
         ("log show --from 3 none", "--from: show looks at the whole log; use cat"),
         ("log check --follow none", "--follow: check looks at the log as it is now; use cat"),
         ("log cat --from -1 .", "a position is 0 or more, not -1"),
-        ("log cat .", "there is no log: the folder has no segment"),
+        ("log cat .", "there is no log in .: the folder has no segment"),
     ],
 )
 def test_what_is_wrong_is_told_in_a_sentence(

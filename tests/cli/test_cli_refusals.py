@@ -115,7 +115,7 @@ OURS = [
     ("simulate spo --fault 'crash node=E2'", "--fault: the fault 'crash node=E2' is invalid: "),
     (
         "simulate spo --fault 'crash node=E2 when=1ms'",
-        "'when=1ms' is not a field of the fault 'crash'; write: crash node=…",
+        "'when' is not a field of the fault 'crash'; write: crash node=…",
     ),
     ("simulate spo --fault 'crash node=E5 at=1ms'", "a fault names E5, but the group's nodes are E1 to E4"),
     (

@@ -73,6 +73,7 @@ def test_the_http_face() -> None:
         assert ask(a, "GET", "/keys?prefix=n") == (200, {"n": 1})
         assert ask(a, "DELETE", "/keys/n") == (200, {"key": "n", "value": 1})
         assert ask(a, "DELETE", "/keys/n")[0] == 404
+        assert ask(a, "PUT", "/keys/n?expected=1", "2") == (409, {"error": "there is no key 'n'"})
         assert ask(a, "GET", "/members") == (200, {"me": "A", "members": ["A", "B", "C"], "view": 0})
         for method, path, body, status in (
             ("PUT", "/keys/x", "nonsense", 400),

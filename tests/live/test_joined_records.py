@@ -25,7 +25,7 @@ def test_one_without_a_record_has_its_name(tmp_path: Path) -> None:
     run(test)
     sentences = [audit([tmp_path]).incomplete_records, audit_with_kernel([tmp_path]).incomplete_records]
     for (sentence,) in sentences:
-        assert "the record of dora is incomplete" in sentence
+        assert ": dora has no record; " in sentence
 
 
 def test_also_if_all_the_others_are_killed(tmp_path: Path) -> None:
@@ -41,4 +41,4 @@ def test_also_if_all_the_others_are_killed(tmp_path: Path) -> None:
 
     run(test)
     (sentence,) = incomplete_records(runs_by_name(read_runs([tmp_path])).values())
-    assert "the record of A, B, dora is incomplete" in sentence
+    assert "the record of A, B is incomplete, and dora has no record;" in sentence

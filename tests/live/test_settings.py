@@ -163,7 +163,8 @@ def test_every_field_can_be_in_a_file() -> None:
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("window = 3\nwindw = 4", "unknown settings in .*toml: windw; known: order, window, resilience"),
+        ("window = 3\nwindw = 4", r"settings\.toml: Settings has no 'windw'; did you mean 'window'\?"),
+        ("[settings]\nwindow = 3", r"settings\.toml: \[settings\]: the fields stand at the top, without a table"),
         ("window = 0", r"settings\.toml: window must be at least 1, not 0"),
         ("window = '3'", "window must be a whole number, not '3'"),
         ("window = ", "invalid TOML in .*toml: "),

@@ -143,9 +143,9 @@ def test_a_folder_without_a_log_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(LogError, match="it is no folder"):
         ordercast.log.read(tmp_path / "file")
-    with pytest.raises(LogError, match="the folder has no segment"):
+    with pytest.raises(LogError, match=r"there is no log in /.*: the folder has no segment"):
         list(ordercast.log.read(tmp_path))
-    with pytest.raises(LogError, match="the folder has no segment"):
+    with pytest.raises(LogError, match=r"there is no log in /.*: the folder has no segment"):
         check(tmp_path)
     with pytest.raises(ConfigError, match="a position is 0 or more, not -1"):
         list(ordercast.log.read(tmp_path, -1))

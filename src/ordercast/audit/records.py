@@ -19,6 +19,8 @@ from ordercast.trace.schema import ABORTED, COMPLETE, CONFIG, NODE, RUN, EventKi
 
 UNRECORDED = "unrecorded"
 """Of a run's row: the nodes without a complete record, one bit each."""
+ABSENT = "absent"
+"""Of a run's row: those of them without any record."""
 
 
 def members_join(row: RunRow) -> bool:
@@ -38,6 +40,12 @@ def unrecorded_in(row: RunRow) -> int:
     return ~((1 << node) if ended else 0)
 
 
+def absent_in(row: RunRow) -> int:
+    """The nodes that this row is not of, known ones and others."""
+    node = row.get(NODE)
+    return 0 if node is None else ~(1 << node)
+
+
 def has_one_clock(row: RunRow) -> bool:
     """True if times of different nodes are comparable: not if members on several machines recorded them."""
     return bool(live_of(row).get("one_clock", log_of(row).get("one_clock", True)))
@@ -50,11 +58,17 @@ def incomplete_records(rows: Iterable[RunRow]) -> list[str]:
 
 def _sentence(row: RunRow, unrecorded: int) -> str:
     names = row[NAMES]
-    named = ", ".join(names[node] if node < len(names) else name_of(node) for node in members(unrecorded))
-    return (
-        f"run {row[RUN]}: the record of {named} is incomplete; audited as a member that stopped, "
-        "by what it and the others recorded"
-    )
+
+    def named(nodes: int) -> str:
+        return ", ".join(names[node] if node < len(names) else name_of(node) for node in members(nodes))
+
+    absent = unrecorded & row.get(ABSENT, 0)
+    cut = unrecorded & ~absent
+    found = [f"the record of {named(cut)} is incomplete"] if cut else []
+    if absent:
+        found.append(f"{named(absent)} {'has' if absent.bit_count() == 1 else 'have'} no record")
+    recorded = "it and the others" if cut else "the others"
+    return f"run {row[RUN]}: {', and '.join(found)}; audited as a member that stopped, by what {recorded} recorded"
 
 
 def with_unrecorded(logs: RunLogs, unrecorded: int, *, selective: bool) -> RunLogs:

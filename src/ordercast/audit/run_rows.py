@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from ordercast.audit.names import NAMES, log_of, member_names, merged_names
 from ordercast.audit.profiles import SHIPPED, Asked, profile_of, shipped
-from ordercast.audit.records import UNRECORDED, members_join, unrecorded_in
+from ordercast.audit.records import ABSENT, UNRECORDED, absent_in, members_join, unrecorded_in
 from ordercast.model.config import Rules
 from ordercast.model.errors import ConfigError, TraceError
 from ordercast.model.nodes import everybody
@@ -25,7 +25,7 @@ def runs_by_name(rows: Sequence[RunRow]) -> dict[str, RunRow]:
     for row in rows:
         if row.get(ERROR) is not None:
             continue
-        known = runs.setdefault(row[RUN], {**row, UNRECORDED: -1})
+        known = runs.setdefault(row[RUN], {**row, UNRECORDED: -1, ABSENT: -1})
         joining = members_join(known) and members_join(row)
         if joining:  # who joined later knows of more nodes
             known[NODES] = max(known[NODES], row[NODES])
@@ -39,11 +39,13 @@ def runs_by_name(rows: Sequence[RunRow]) -> dict[str, RunRow]:
         known[ABORTED] = known[ABORTED] or row[ABORTED]
         known["sent"] = max(known["sent"], row["sent"], key=lambda sent: -1 if sent is None else sent)
         known[UNRECORDED] &= unrecorded_in(row)
+        known[ABSENT] &= absent_in(row)
         known[NAMES] = merged_names(known.get(NAMES, ()), member_names(row))
     if rows and not runs:
         raise TraceError(f"all runs failed, so there is nothing to audit; the first error: {rows[0][ERROR]}")
     for row in runs.values():
         row[UNRECORDED] &= everybody(max(0, row[NODES]))
+        row[ABSENT] &= row[UNRECORDED]
         if not 1 <= row[NODES] <= _MOST_NODES:
             raise TraceError(f"run {row[RUN]} has {row[NODES]:,} nodes; a group has 1 to {_MOST_NODES:,}")
     return runs

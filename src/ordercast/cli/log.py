@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from ordercast.log import LogReport, Message
 
 
+_MEND = "start the member again with --verify: it sets this aside and fetches it from another member"
+
+
 class Action(Enum):
     """What is done with the log."""
 
@@ -176,13 +179,17 @@ def _print_report(found: "LogReport") -> None:
         console.print(Text(line), soft_wrap=True)
     for line in found.damage:
         console.print(Text(f"damage: {line}", "bold red"), soft_wrap=True)
+    if found.damage:
+        console.print(Text(_MEND), soft_wrap=True)
     looked = "every byte was verified" if found.verified else "the last segment and all headers were verified"
     console.print(Text(f"{counted(len(found.damage), 'place')} damaged; {looked}"), soft_wrap=True)
 
 
 def _headline(found: "LogReport") -> str:
     members = ", ".join(found.members) or "nobody"
-    return f"group {found.group}: positions {found.first} to {found.durable - 1}, view {found.view} of {members}"
+    there = found.durable > found.first
+    positions = f"positions {found.first} to {found.durable - 1}" if there else "no messages"
+    return f"group {found.group}: {positions}, view {found.view} of {members}"
 
 
 def _notes(found: "LogReport") -> list[str]:
@@ -195,7 +202,7 @@ def _notes(found: "LogReport") -> list[str]:
         lines.append(f"snapshot: the state before position {found.snapshot}")
     if found.next > found.durable:
         lines.append(f"positions {found.durable} to {found.next - 1} are there and are not known to be on the disk")
-    if found.tail_bytes:
+    if found.tail_bytes and not found.damage:  # behind damage, what is there was promised, and is set aside
         lines.append(f"{counted(found.tail_bytes, 'byte')} at the end were never promised; opening the log drops them")
     lines += [f"{name}: set aside, does not count" for name in found.set_aside]
     return lines

@@ -74,7 +74,7 @@ def examine(members: Mapping[str, Address], multicast: Address | None) -> Iterat
 
 def _software() -> Iterator[Check]:
     yield Check("python", Health.OK, sys.version.split()[0])
-    yield Check("machines", Health.OK, "compiled" if is_compiled() else "not compiled: they run from their sources")
+    yield Check("compiled build", Health.OK, "yes" if is_compiled() else "no: the protocols run from their sources")
     needed = {
         "cryptography": "for members on other machines",
         "uvloop": "for speed",

@@ -296,7 +296,7 @@ def _require_same_services(options: JoinOptions, group: Parameters) -> None:
             group.has_state,
             (
                 f"the group {options.group} gives its state to those that join, and {joiner} cannot take it: join with "
-                "state=, as all its members have"
+                "state=, as all its members have (a group of `ordercast store` is joined by `ordercast store`)"
             ),
             (
                 f"{members} have no state to give, and {joiner} expects one: join without state=, or open the group "
@@ -306,8 +306,8 @@ def _require_same_services(options: JoinOptions, group: Parameters) -> None:
         (
             options.log is not None,
             group.has_log,
-            f"{members} have durable logs, and {joiner} has none: join with log= and a folder of its own",
-            f"{members} have no durable logs: join without log=, or open the group with log= at all members",
+            f"{members} have durable logs, and {joiner} has none: join with log= (--log DIR) and a folder of its own",
+            f"{members} have no durable logs: join without log= (--log), or open the group with it at all members",
         ),
     ):
         if members_have and not is_given:

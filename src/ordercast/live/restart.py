@@ -61,7 +61,8 @@ async def find_or_restart(options: JoinOptions, log: MemberLog, why: str) -> Fou
         missing = "; ".join(each for each in (host.waits_for, why) if each)
         raise JoinError(
             f"{name} could not go on with its log within {options.timeout:.3g} s: {missing}. If the missing disks are "
-            "lost, start with force: what only they had is lost then, though it may have been told durable"
+            "lost, start with --force (LogSettings(force=True)): what only they had is lost then, though it may have "
+            "been told durable"
         ) from None
     patience = max(_MIN_PATIENCE, _TIMEOUTS * parameters.failure_timeout / SECOND)
     if found.plan is None:

@@ -246,9 +246,10 @@ class Settings:
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise ConfigError(f"invalid TOML in {path}: {error}") from error
         names = [field.name for field in fields(cls)]
-        unknown = ", ".join(sorted(found.keys() - set(names)))
-        if unknown:
-            raise ConfigError(f"unknown settings in {path}: {unknown}; known: {', '.join(names)}")
+        for name in sorted(found.keys() - set(names)):
+            if isinstance(found[name], dict):
+                raise ConfigError(f"{path}: [{name}]: the fields stand at the top, without a table")
+            raise ConfigError(f"{path}: {_unknown_setting(name, names)}")
         try:
             return cls(**found)
         except ConfigError as error:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import msgspec
 
-from ordercast.log.disk import Disk, FolderDisk
+from ordercast.log.disk import Disk, FolderDisk, no_log
 from ordercast.log.manifest import read_manifest
 from ordercast.log.published_end import PublishedEnd, read_published_end
 from ordercast.log.reader import durable_limit, end_problem
@@ -60,7 +60,7 @@ class LogReport(msgspec.Struct, frozen=True):
     snapshot: int | None
     snapshot_bytes: int
     tail_bytes: int
-    """At the end, never promised: they are dropped when the log is opened for writing."""
+    """At the end. Without damage they were never promised, and are dropped when the log is opened for writing."""
     set_aside: tuple[str, ...]
     """Files that do not count: ends that were dropped and looked as if a bit had changed, and damaged segments."""
     damage: tuple[str, ...]
@@ -105,7 +105,7 @@ class _Check:
         names = disk.names()
         segments = self._segments(counting_names(segment_names(names), start))
         if not segments and not self._damage:
-            raise LogError("there is no log: the folder has no segment")
+            raise no_log(disk)
         for segment, after in pairwise(segments):
             self._sealed(segment, after)
         scan = self._scan(segments[-1], published, last=True) if segments else None

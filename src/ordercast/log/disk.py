@@ -213,6 +213,12 @@ class FolderFile:
             os.close(self._descriptor)
 
 
+def no_log(disk: Disk) -> LogError:
+    """The error if there is no segment in its folder."""
+    where = f" in {disk.folder}" if isinstance(disk, FolderDisk) else ""
+    return LogError(f"there is no log{where}: the folder has no segment")
+
+
 _MAX_READ = 1 << 30  # one call reads at most 2 GiB
 _fdatasync = getattr(os, "fdatasync", os.fsync)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from ordercast.log.disk import Disk, FolderDisk
+from ordercast.log.disk import Disk, FolderDisk, no_log
 from ordercast.log.format import Frame, Kind, View
 from ordercast.log.manifest import read_manifest
 from ordercast.log.published_end import PublishedEnd, read_published_end
@@ -122,7 +122,7 @@ class _Reader:
         if not names:
             if published is not None or manifest.snapshot is not None:
                 raise LogDamaged("all segments are missing")
-            raise LogError("there is no log: the folder has no segment")
+            raise no_log(self._disk)
         if published is not None and segment_name(published.segment) > names[-1]:
             raise LogDamaged(f"segment {segment_name(published.segment)}, the last one, is missing")
         if self._segment is None or self._segment.name not in names:  # never entered, or dropped since

@@ -160,7 +160,7 @@ def _from_fields(words: list[str], kind: type[_Fields], what: str, name: str) ->
         if not equals or field not in kind.__struct_fields__:
             known = " ".join(f"{field}=…" for field in kind.__struct_fields__)
             about = f"{what} {name!r}" if name else what
-            raise ConfigError(f"{word!r} is not a field of {about}; write: {f'{name} {known}'.strip()}")
+            raise ConfigError(f"{field or word!r} is not a field of {about}; write: {f'{name} {known}'.strip()}")
         fields[field] = _field(field, value)
     try:
         return msgspec.convert(fields, kind, strict=False)

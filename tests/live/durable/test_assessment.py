@@ -27,10 +27,12 @@ def names(present: tuple[Here, ...]) -> str:
 
 
 LAST = Standing(view(4, "ABC"))
+SOME = "start so many of them that a majority is there"
+ONLY_E_IS_MISSING = "E, which may have been the last member (view 5): start it"
 
 
 def test_a_quorum_of_the_last_view_is_enough() -> None:
-    assert missing(here("B", LAST)) == "view 4 was A, B, C, and A, C are missing"
+    assert missing(here("B", LAST)) == f"A, C, which were in the last view (4: A, B, C): {SOME}"
     found = assess([here("C", LAST, 7), here("A", LAST, 9)], 1, force=False)
     assert (found.missing, names(found.participants), found.absent, found.number) == ("", "AC", ("B",), 5)
     plan = found.plan(b"8 bytes!")
@@ -46,7 +48,7 @@ def test_half_is_enough_with_the_first_place() -> None:
 def test_the_last_view_is_the_highest_that_anybody_knows() -> None:
     """B went on with A and without C: B and C are a majority of the view before, and of nothing later."""
     later = Standing(view(5, "AB"))
-    assert missing(here("B", later), here("C", LAST)) == "view 5 was A, B, and A is missing"
+    assert missing(here("B", later), here("C", LAST)) == "A, which was in the last view (5: A, B): start it"
     assert missing(here("A", later), here("C", LAST)) == ""
 
 
@@ -56,7 +58,7 @@ def test_a_view_that_one_has_accepted_may_have_followed() -> None:
     value = NextView(5, 0b11001, (), 0b11001, ((1, Reason.SILENT), (2, Reason.SILENT)), Cut((0,) * 5), 0, (), 5, "")
     accepted = Standing(last, accepted=value)
     others = [here(name, Standing(last)) for name in "BC"]
-    assert missing(here("A", accepted), *others) == "view 5 may be A, D, E, and D, E are missing"
+    assert missing(here("A", accepted), *others) == f"D, E, which may have been in the last view (5: A, D, E): {SOME}"
     found = assess([here("A", accepted), *others, here("D", Standing(last))], 1, force=False)
     assert (found.missing, found.number) == ("", 6)
 
@@ -64,8 +66,15 @@ def test_a_view_that_one_has_accepted_may_have_followed() -> None:
 def test_a_plan_that_one_has_agreed_to_may_have_begun() -> None:
     plan = Plan(5, bytes(8), 9, bytes(16), (life("A"), life("B")), life("A"))
     agreed = Standing(LAST.view, plan=plan)
-    assert missing(here("B", agreed), here("C", LAST)) == "view 5 may be A, B, and A is missing"
+    assert missing(here("B", agreed), here("C", LAST)) == "A, which may have been in the last view (5: A, B): start it"
     assert missing(here("B", agreed), here("A", LAST)) == ""
+
+
+def test_who_is_missing_of_two_views_is_named_once() -> None:
+    """Of B and C, C was excluded or has left: nobody knows whether B has begun the next view alone."""
+    plan = Plan(5, bytes(8), 9, bytes(16), (life("B"),), life("B"))
+    agreed = Standing(view(4, "BC"), plan=plan)
+    assert missing(here("C", agreed)) == "B, which may have been the last member (view 5): start it"
 
 
 def test_what_was_promised_for_an_older_view_is_over() -> None:
@@ -88,7 +97,7 @@ def test_a_log_that_had_not_caught_up_is_not_that_of_the_group() -> None:
     found = assess([here("A", LAST, 5), here("C", joined, 9)], 1, force=False)
     assert found.holder is not None
     assert found.holder.me.name == "A"
-    assert missing(here("B", joined), here("C", joined)) == "nobody whose log reaches view 4 is here"
+    assert missing(here("B", joined), here("C", joined)) == "a member whose log reaches view 4"
 
 
 def test_a_log_of_an_older_view_is_not_that_of_the_group() -> None:
@@ -109,7 +118,7 @@ def test_who_was_no_member_of_the_last_view_joins_later() -> None:
 
 def test_who_has_forgotten_what_it_promised_does_not_count() -> None:
     forgot = Standing(LAST.view, complete=False, forgot=True)
-    assert missing(here("A", LAST), here("B", forgot)) == "view 4 was A, B, C, and B, C are missing"
+    assert missing(here("A", LAST), here("B", forgot)) == f"B, C, which were in the last view (4: A, B, C): {SOME}"
     found = assess([here("B", forgot, 9)], 1, force=True)
     assert (found.missing, names(found.participants)) == ("", "B"), "by force its log is better than none"
 
@@ -124,15 +133,15 @@ def test_a_view_that_too_few_can_have_accepted_has_not_followed() -> None:
     """Those that were started again without having accepted it leave no quorum for it, E or not."""
     last = Standing(view(4, "ABCDE"))
     accepted = here("A", Standing(last.view, accepted=ONLY_E))
-    assert missing(accepted, here("B", last), here("C", last)) == "view 5 may be E, and E is missing"
+    assert missing(accepted, here("B", last), here("C", last)) == ONLY_E_IS_MISSING
     assert missing(accepted, here("B", last), here("C", last), here("D", last)) == ""
 
 
 def test_who_still_may_accept_a_view_or_has_forgotten_whether_it_did_does_not_rule_it_out() -> None:
     last = Standing(view(4, "ABCDE"))
     there = [here("A", Standing(last.view, accepted=ONLY_E)), here("B", last), here("C", last)]
-    assert missing(*there, here("D", last, is_member=True)) == "view 5 may be E, and E is missing"
-    assert missing(*there, here("D", Standing(last.view, forgot=True))) == "view 5 may be E, and E is missing"
+    assert missing(*there, here("D", last, is_member=True)) == ONLY_E_IS_MISSING
+    assert missing(*there, here("D", Standing(last.view, forgot=True))) == ONLY_E_IS_MISSING
 
 
 def test_a_log_that_is_not_whole_is_only_taken_by_force_and_only_if_it_was_damaged() -> None:
@@ -141,4 +150,4 @@ def test_a_log_that_is_not_whole_is_only_taken_by_force_and_only_if_it_was_damag
     assert found.holder is not None
     assert found.holder.position == 5
     joined = Standing(LAST.view, complete=False)
-    assert missing(here("A", joined), here("B", joined), force=True) == "nobody whose log reaches view 4 is here"
+    assert missing(here("A", joined), here("B", joined), force=True) == "a member whose log reaches view 4"

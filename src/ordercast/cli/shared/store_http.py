@@ -129,7 +129,9 @@ class StoreServer:
         if "expected" in request.query:
             expected = _json(request.query["expected"].encode(), "expected")
             if not await self._done(self._store.compare_and_set(key, expected, value, ttl)):
-                raise _Refused(HTTPStatus.CONFLICT, f"{key!r} has another value than expected")
+                missing = self._store.get(key) is None
+                why = f"there is no key {key!r}" if missing else f"{key!r} has another value than expected"
+                raise _Refused(HTTPStatus.CONFLICT, why)
         else:
             await self._done(self._store.put(key, value, ttl))
         return HTTPStatus.OK, {"key": key, "value": value}

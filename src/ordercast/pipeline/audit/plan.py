@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from ordercast.audit.logs import ALL_COLUMNS, COLUMNS
 from ordercast.audit.names import NAMES
-from ordercast.audit.records import UNRECORDED
+from ordercast.audit.records import ABSENT, UNRECORDED
 from ordercast.audit.run_rows import require_nothing_sent, runs_by_name
 from ordercast.model.errors import TraceError
 from ordercast.pipeline.audit.memory import BY_KERNEL, require_memory
@@ -22,7 +22,7 @@ from ordercast.trace.storage import Location
 from ordercast.trace.storage import location as located
 
 _COLUMNS_WITH_RUN = (*COLUMNS, RUN)
-_KEPT = (RUN, PROTOCOL, NODES, NODE, COMPLETE, ABORTED, CONFIG, UNRECORDED, NAMES, "sent", "delivered")
+_KEPT = (RUN, PROTOCOL, NODES, NODE, COMPLETE, ABORTED, CONFIG, UNRECORDED, ABSENT, NAMES, "sent", "delivered")
 
 
 class EventLocation(msgspec.Struct, frozen=True):

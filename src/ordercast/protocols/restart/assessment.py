@@ -73,7 +73,7 @@ class Assessment(msgspec.Struct, frozen=True):
     number: int
     """Of the view that would begin."""
     missing: str
-    """Why they cannot go on: a sentence; empty: they can."""
+    """What they wait for, and what to do; empty: they can go on."""
 
     @property
     def absent(self) -> tuple[str, ...]:
@@ -110,32 +110,41 @@ def assess(present: Sequence[Here], least: int, *, force: bool) -> Assessment:
     holder = max(holders, key=lambda one: (one.position, not one.is_member, one.me.name), default=None)
     lacking = [] if force else _lacking(view, present, voters)
     if not participants:
-        lacking.append(f"nobody of view {view.number} was started again")
+        lacking.append(f"a member of view {view.number} that is started again")
     elif len(participants) < least and not force:
-        lacking.append(f"a view has at least {least} members (quorum), and {len(participants)} are here")
+        lacking.append(f"at least {least} members (quorum), and {len(participants)} are here")
     if holder is None:
-        lacking.append(f"nobody whose log reaches view {view.number} is here")
+        lacking.append(f"a member whose log reaches view {view.number}")
     number = max(each.highest_number() for each in standings) + 1
     return Assessment(view, tuple(participants), holder, number, "; ".join(dict.fromkeys(lacking)))
 
 
 def _lacking(view: GroupView, present: Sequence[Here], voters: set[str]) -> list[str]:
-    """Sentences that say of which views no quorum is there."""
-    possible = {tuple(one.name for one in view.members): f"view {view.number} was"}
+    """Of each view of which no quorum is there: who is missing, and what to do."""
+    possible = {tuple(one.name for one in view.members): (view.number, True)}
     last = [(here, each) for here in present if (each := here.standing()).view.number == view.number]
     for _, standing in last:
         followed = standing.accepted is None or _may_follow(standing.accepted, view, last)
         each = standing if followed else replace(standing, accepted=None)
-        possible |= {names: f"view {each.highest_number()} may be" for names in each.possible_views()}
-    found = []
-    for names, which in possible.items():
+        possible |= {names: (each.highest_number(), False) for names in each.possible_views()}
+    found = {}
+    for names, (number, certain) in possible.items():
         there = mask_of(place for place, name in enumerate(names) if name in voters)
         if names and not is_quorum(there, len(names)):  # all members have left: nobody goes on in a view without any
-            absent = [name for name in names if name not in voters]
-            found.append(
-                f"{which} {', '.join(names)}, and {', '.join(absent)} {'are' if len(absent) > 1 else 'is'} missing"
-            )
-    return found
+            absent = tuple(name for name in names if name not in voters)
+            found[absent] = _who_is_missing(absent, names, number, certain=certain)  # once, of the later view
+    return list(found.values())
+
+
+def _who_is_missing(absent: Sequence[str], names: Sequence[str], number: int, *, certain: bool) -> str:
+    """What is waited for: completes the sentence "waiting for"."""
+    was = "was" if certain and len(absent) == 1 else "were" if certain else "may have been"
+    if len(names) == 1:
+        place = f"the last member (view {number})"
+    else:
+        place = f"in the last view ({number}: {', '.join(names)})"
+    start = "start it" if len(absent) == 1 else "start so many of them that a majority is there"
+    return f"{', '.join(absent)}, which {was} {place}: {start}"
 
 
 def _may_follow(accepted: NextView, view: GroupView, last: Sequence[tuple[Here, Standing]]) -> bool:
