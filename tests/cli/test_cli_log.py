@@ -57,7 +57,7 @@ def test_check_exits_0_if_all_is_whole_and_1_if_it_is_damaged(ordercast: Command
     found = ordercast("log check", tmp_path)
     assert found.status == 1
     assert f"damage: segment {name}, offset " in found.out
-    assert "start the member again with --verify: it sets this aside" in found.out
+    assert ": it sets this aside and fetches it from another member" in found.out
     assert found.out.endswith("1 place damaged; every byte was verified\n")
     found = ordercast("log check --json", tmp_path)
     assert found.status == 1

@@ -16,8 +16,10 @@ from ordercast.model.errors import LogDamaged
 if TYPE_CHECKING:
     from ordercast.log import LogReport, Message
 
-
-_MEND = "start the member again with --verify: it sets this aside and fetches it from another member"
+_MEND = (
+    "start the member again (with --verify, LogSettings(verify=True), if it is not at the end of the log): "
+    "it sets this aside and fetches it from another member"
+)
 
 
 class Action(Enum):
