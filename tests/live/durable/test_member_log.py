@@ -152,6 +152,37 @@ def test_a_promise_for_the_next_view_is_said_when_it_is_on_the_disk(
     run(test)
 
 
+@pytest.mark.parametrize("together", [False, True], ids=["one after the other", "together"])
+def test_who_leaves_last_tells_the_other_that_it_has_left(
+    together: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A agrees alone that B has left, and leaves, too: B hears of it when that is on the disk of A, and not before."""
+    sync, released = os.fdatasync, threading.Event()
+
+    def hangs(descriptor: int) -> None:
+        if is_file_in(tmp_path / "A", descriptor):
+            released.wait(20)
+        sync(descriptor)
+
+    async def test() -> None:
+        released.set()
+        a, b = await open_logged(new_name(), tmp_path, "A", "B")
+        await b.send(b"x", until="durable")
+        released.clear()
+        leaving = [asyncio.create_task(b.leave())]
+        async with asyncio.timeout(5):
+            while not together and a.stats().members != ("A",):
+                await asyncio.sleep(0.001)
+        leaving.append(asyncio.create_task(a.leave()))
+        await asyncio.sleep(0.3)  # longer than one that has left answers where nothing waits for a disk
+        assert not member_of(b).left.done()
+        released.set()
+        await asyncio.wait_for(asyncio.gather(*leaving), 10)  # B raises that it ended alone, if it was not told
+
+    monkeypatch.setattr("ordercast.log.disk._fdatasync", hangs)
+    run(test)
+
+
 def test_a_disk_that_fails_ends_its_member_and_the_others_continue(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -159,13 +159,20 @@ class MemberEnding:
             self._loop.call_soon(self.end_alone, reachability.lacking(), 0)
 
     def end_alone(self, why: GroupClosed | str, notice: int) -> None:
-        """The group is over for this member only. For so long it still answers those that ask for the next view."""
+        """The group is over for this member only. For so long it still answers those that ask for the next view.
+
+        With a log, longer, while what they are to be told waits for the disk: at most a failure timeout.
+        """
         if self._owner.left.done():
             return
         self._stop_joining()
         self._owner.session.stop()
         self.end(why, alone=True)
-        self._loop.call_later(notice / SECOND, self.disconnect)
+        log, seconds, at_most = self._owner.log, notice / SECOND, notice / SECOND
+        if notice and log is not None and log.unsaid:
+            log.when_durable(lambda: self._loop.call_later(seconds, self.disconnect))
+            at_most += self._owner.parameters.failure_timeout / SECOND
+        self._loop.call_later(at_most, self.disconnect)
 
     # --- what all of them come to ---
 

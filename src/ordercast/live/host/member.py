@@ -260,7 +260,8 @@ class Member:
 
     def left_group(self) -> None:
         """The others continue without this member, as it wanted."""
-        notice = 0 if self.size == 1 else _ROUNDS_AFTER * self.session.machine.config.repeat
+        is_waited_for = self.size > 1 or (self.log is not None and self.log.unsaid > 0)
+        notice = _ROUNDS_AFTER * self.session.machine.config.repeat if is_waited_for else 0
         if self.state.joins_anew is not None:
             self._loop.call_soon(self.returns.excluded, self.state.joins_anew)
         elif not self.returns.left():

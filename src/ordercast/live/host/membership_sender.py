@@ -1,7 +1,8 @@
 """Sends units of membership; with a log, when what they say is on the disk.
 
 What a member has promised or accepted must survive it, and what lets others enter a view is said when this member has
-entered it for good.
+entered it for good. One that has left with that view, or was excluded, never enters it: it says so when what it has
+accepted is on the disk.
 """
 
 from collections.abc import Callable
@@ -12,14 +13,14 @@ from msgspec.structs import replace
 from ordercast.live.host.host_owner import HostOwner
 from ordercast.live.transport.transport import Transport
 from ordercast.protocols.membership.events import SendControl, SendOutside
-from ordercast.protocols.membership.machine import MembershipMachine
+from ordercast.protocols.membership.machine import MembershipMachine, Phase
 from ordercast.protocols.membership.units import Accepted, Found, Install, Propose, Report, Welcome
 
 if TYPE_CHECKING:
     from ordercast.live.host.durable.member_log import MemberLog
 
-_PROMISES = {Report, Accepted, Propose}
-"""Units that say what a member has promised or accepted: with a log, it is on the disk before."""
+_DURABLE = {Report, Accepted, Propose, Install}
+"""Units that say what a member has promised or accepted, or what is decided: with a log, it is on the disk before."""
 MAX_TOLD = 128
 """Members that departed last, which one that joins is told: a datagram has to carry them."""
 
@@ -49,15 +50,15 @@ class MembershipSender:
         def send() -> None:
             self._transport.send_membership(output.unit, output.to, output.view)
 
-        if type(output.unit) is Install:
-            self._when_entered(output.view + 1, send)
-        elif self._log is None or type(output.unit) not in _PROMISES:
+        member = self._member
+        if self._log is None or type(output.unit) not in _DURABLE:
             send()
-        elif output.view < self._member.current.view.number:
-            self._when_entered(output.view + 1, send)
+        elif output.view < member.current.view.number or (
+            type(output.unit) is Install and member.phase is Phase.MEMBER
+        ):
+            self._log.say_when_entered(output.view + 1, send)
         else:
-            acceptor = self._member.acceptor
-            self._log.promise(output.view, acceptor.promised, acceptor.accepted, send)
+            self._log.promise(output.view, member.acceptor.promised, member.acceptor.accepted, send)
 
     def _when_entered(self, view: int, send: Callable[[], None]) -> None:
         if self._log is None:

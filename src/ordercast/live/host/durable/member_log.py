@@ -94,6 +94,8 @@ class MemberLog:
         self.terms: Terms = ()
         """What all members have in common, once it is known."""
         self._entering: list[Callable[[], None]] = []  # what is said when the next view is noted
+        self.unsaid = 0
+        """Units for other members that wait for the disk."""
         self._agreed = asyncio.Event()  # what was agreed to last is on the disk, or the disk failed
         self._closed = self._was_behind = False
 
@@ -157,7 +159,7 @@ class MemberLog:
             soon=self._loop.call_soon,  # the application is handed what is delivered before the disk is
         )
 
-    def _in_loop(self, call: Callable[..., None], *arguments: object) -> None:
+    def _in_loop(self, call: Callable[..., object], *arguments: object) -> None:
         """From the thread of the log."""
         with suppress(RuntimeError):  # the event loop has ended before this member did
             self._loop.call_soon_threadsafe(call, *arguments)
@@ -248,7 +250,7 @@ class MemberLog:
         self.write_note()
         said, self._entering = self._entering, []
         for send in said:
-            self.say_when_entered(view.number, send)
+            self._say_when_durable(send)
         self._concerned = view.everybody & ~(1 << place)
         self._tell_soon()
 
@@ -348,7 +350,7 @@ class MemberLog:
         if self.standing is not None and self.standing.view.number < view:
             self._entering.append(send)
         else:
-            self.when_durable(lambda: None if self._closed else send())
+            self._say_when_durable(send)
 
     def promise(
         self, view: int, promised: Ballot | None, accepted: AcceptedValue | None, send: Callable[[], None]
@@ -369,12 +371,20 @@ class MemberLog:
 
         def is_noted() -> None:
             self._promised = noted
+            send()
+
+        self._say_when_durable(is_noted)
+
+    def _say_when_durable(self, send: Callable[[], None]) -> None:
+        def say() -> None:
+            self.unsaid -= 1
             if not self._closed:
                 send()
 
-        self.when_durable(is_noted)
+        self.unsaid += 1
+        self.when_durable(say)
 
-    def when_durable(self, done: Callable[[], None]) -> None:
+    def when_durable(self, done: Callable[[], object]) -> None:
         """Calls this in the event loop when all that was written so far is on the disk.
 
         If the disk failed: never; one that stays without a log calls it at once.
