@@ -186,11 +186,13 @@ def test_who_leaves_last_tells_the_other_that_it_has_left(
 def test_a_disk_that_fails_ends_its_member_and_the_others_continue(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    sync, failing = os.fdatasync, False
+    sync, failing, ended = os.fdatasync, False, threading.Event()
 
     def fails(descriptor: int) -> None:
         if failing and is_file_in(tmp_path / "B", descriptor):
             raise OSError(5, "Input/output error")
+        if failing:
+            ended.wait(10)  # otherwise a majority may have it, and tell B so, before B has ended
         sync(descriptor)
 
     async def test() -> None:
@@ -204,6 +206,7 @@ def test_a_disk_that_fails_ends_its_member_and_the_others_continue(
             await hear(groups[1], 2)
         with pytest.raises(GroupAborted):
             await receipt.durable()
+        ended.set()
         await groups[0].send(b"after", until="durable")
         async for event in groups[0].events():
             if isinstance(event, View):
