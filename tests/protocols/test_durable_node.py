@@ -341,7 +341,7 @@ def test_one_that_was_started_again_says_what_its_disk_has_and_looks_for_a_group
     assert any(isinstance(each, SetTimer) and each.name.startswith("join.") for each in out)
     assert machine.begun
     assert machine.restarting
-    assert "missing" in machine.waits_for()[0]
+    assert machine.waits_for()[0].startswith("E2, E3, which were in the last view")
     machine.restart.waits_for = ""
     assert machine.waits_for() == ("it looks for the others, to begin anew",)
     again = handled(machine, TimerFired("log.tick"))

@@ -61,7 +61,10 @@ def test_one_alone_begins_only_by_force() -> None:
     talk(alone)
     talk(forced)
     assert alone.begun is None
-    assert alone.machine.waits_for == "view 4 was A, B, C, and A, B are missing"
+    assert (
+        alone.machine.waits_for
+        == "A, B, which were in the last view (4: A, B, C): start so many of them that a majority is there"
+    )
     assert forced.begun is not None
 
 
@@ -184,7 +187,9 @@ def test_one_that_was_started_again_looks_for_the_others() -> None:
     out = again.handle(Recovered(tuple(packets(2)), notes[-1]))
     assert any(isinstance(output, SetTimer) and output.name == "log.tick" for output in out)
     assert again.log.end[0] == 2
-    assert again.waits_for() == ("view 0 was E1, E2, E3, and E1, E3 are missing",)
+    assert again.waits_for() == (
+        "E1, E3, which were in the last view (0: E1, E2, E3): start so many of them that a majority is there",
+    )
     assert not any(isinstance(output, Deliver) for output in again.handle(TimerFired("log.tick")))
 
 
@@ -314,4 +319,4 @@ def test_among_those_that_are_gone_nobody_began() -> None:
     other = Standing(GroupView(5, (life("X", 1),), (0,), bytes(8), 1))
     a = Process("A", 5, other, force=True)
     talk(a)
-    assert "nobody of view 5 was started again" in a.machine.waits_for
+    assert "a member of view 5 that is started again" in a.machine.waits_for

@@ -163,7 +163,9 @@ def test_when_there_are_not_enough_for_a_while_the_missing_are_waited_for_anew()
     a.hear(heard("B", "A"))
     for _ in range(3):
         a.tick()
-    assert a.waits_for == "view 4 was A, B, C, and B, C are missing"
+    assert (
+        a.waits_for == "B, C, which were in the last view (4: A, B, C): start so many of them that a majority is there"
+    )
     for _ in range(5):
         a.tick()
         a.hear(heard("B", "A"))

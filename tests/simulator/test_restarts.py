@@ -71,7 +71,8 @@ def test_two_of_three_go_on_with_the_log_of_the_one_that_is_blocked() -> None:
 def test_one_of_three_waits() -> None:
     result, _ = simulated(config_of("to", *ALL[:1], DiskFailure(node=1, at=0), DiskFailure(node=2, at=0)))
     assert not result.complete
-    assert result.waits[3] == ("view 0 was E1, E2, E3, and E2, E3 are missing",)
+    sentence = "E2, E3, which were in the last view (0: E1, E2, E3): start so many of them that a majority is there"
+    assert result.waits[3] == (sentence,)
 
 
 def test_a_lost_disk_is_that_of_a_new_node() -> None:
