@@ -8,6 +8,7 @@ import pytest
 import ordercast
 from ordercast import Group, View
 from ordercast.live.host.joiner_host import JoinerHost
+from ordercast.protocols.membership.events import Excluded
 from tests.live.groups import ORDERS, group_of, member_of, run
 from tests.live.test_joining import contact
 from tests.live.test_returning import until_in_view
@@ -118,6 +119,56 @@ def test_one_that_was_excluded_and_leaves_while_it_returns(hosts: list[JoinerHos
             await asyncio.gather(*(reader.task for reader in readers.values()))
             views = [event for event in readers["A"].events if isinstance(event, View)]
             assert [view.left["C"] for view in views if "C" in view.left] in (["silent"], ["silent", "left"])
+
+    run(test)
+
+
+def test_one_that_was_excluded_and_aborts_while_it_returns_ends_alone(hosts: list[JoinerHost]) -> None:
+    async def test() -> None:
+        async with group_of(*"ABC", close=False, failure_timeout=TIMEOUT) as groups:
+            readers = {name: Reader(group) for name, group in groups.items() if name != "C"}
+            endpoint = member_of(groups["C"]).transport.endpoint
+            send, endpoint.send = endpoint.send, lambda *_: None  # type: ignore[method-assign]
+            await until_in_view(groups["A"], 1)
+            endpoint.send = send  # type: ignore[method-assign]
+            await _until_applied(hosts)
+            await groups["C"].abort("enough")
+            with pytest.raises(ordercast.GroupAborted, match="C aborted the group: enough"):
+                async for _ in groups["C"].events():
+                    pass
+            await _without_it(groups["A"], "C")
+            await asyncio.gather(groups["A"].leave(), groups["B"].leave())
+            await asyncio.gather(*(reader.task for reader in readers.values()))
+
+    run(test)
+
+
+def test_one_that_aborts_before_it_is_told_of_its_exclusion_does_not_return() -> None:
+    """It has both in one turn of its event loop: it was stopped meanwhile."""
+
+    async def test() -> None:
+        async with group_of(*"ABC", close=False, failure_timeout=TIMEOUT) as groups:
+            readers = [Reader(groups["A"]), Reader(groups["B"])]
+            member = member_of(groups["C"])
+            endpoint = member.transport.endpoint
+            send, endpoint.send = endpoint.send, lambda *_: None  # type: ignore[method-assign]
+            excluded = member.excluded
+
+            def told(output: Excluded) -> None:
+                excluded(output)
+                member.ending.abort("C aborted the group: enough")
+
+            member.excluded = told  # type: ignore[method-assign]
+            await until_in_view(groups["A"], 1)
+            endpoint.send = send  # type: ignore[method-assign]
+            with pytest.raises(ordercast.GroupAborted, match="C aborted the group: enough"):
+                async for _ in groups["C"].events():
+                    pass
+            await member.left
+            assert member.arrivals.returning is None
+            await _without_it(groups["A"], "C")
+            await asyncio.gather(groups["A"].leave(), groups["B"].leave())
+            await asyncio.gather(*(reader.task for reader in readers))
 
     run(test)
 

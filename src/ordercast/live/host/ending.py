@@ -132,8 +132,11 @@ class MemberEnding:
     # --- what else ends it ---
 
     def abort(self, why: str) -> None:
-        """Aborts the group, for all members."""
-        self._owner.session.handle(events.GiveUp(why))
+        """Aborts the group, for all members; one without which the others have gone on ends alone."""
+        if self._owner.arrivals.returning is not None:
+            self._owner.returns.withdraw(why)
+        else:
+            self._owner.session.handle(events.GiveUp(why))
 
     def fail(self, why: str, *, told: str | None = None) -> None:
         """The others continue without this member.

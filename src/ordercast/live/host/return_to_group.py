@@ -122,8 +122,8 @@ class ReturnToGroup:
         """Joins again, unless the application does not want it, or is about to end anyway."""
         owner = self._owner
         sentence = f"the group continues without {owner.name}: {output.why}"
-        if owner.left.done() or owner.host is None:
-            return
+        if owner.host is None or owner.host.closed:
+            return  # it has ended meanwhile, for another reason
         if not (self._rejoin or owner.inbox.is_held) or owner.ending.leaving.begun or owner.ending.is_closing:
             owner.ending.end_alone(sentence, owner.session.machine.config.notice_period)
             return
