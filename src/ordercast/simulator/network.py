@@ -1,5 +1,7 @@
 """From a unit that a machine sends to those that receive it: channel, faults, buffers, and the time that they take."""
 
+from collections.abc import Sequence
+
 from ordercast.model.machine import Echo, Receive, Send
 from ordercast.model.runs import Channel, RunConfig
 from ordercast.model.units import DataUnit, Unit
@@ -39,7 +41,12 @@ class SimulatedNetwork:
         self._recorder, self._fault_recorder = recorder, fault_recorder
         self._channel = channel_model(network, nodes, config.seed)
         self._rules = rules_for(config.faults, config.seed, nodes)
-        self._buffered = max(network.send_time, network.receive_time, network.receive_buffer) > 0
+        self.buffered = max(network.send_time, network.receive_time, network.receive_buffer) > 0
+        """Whether units wait at a node before they are handed to it."""
+        everybody = range(nodes)
+        self._receivers = [
+            [node for node in everybody if node != sender or echo is Echo.CHANNEL] for sender in everybody
+        ]
         self._busy_until = [0] * nodes
         self._queued = [0] * nodes
         self._line_busy_until = [0] * nodes
@@ -48,9 +55,8 @@ class SimulatedNetwork:
     # --- receiving ---
 
     def handed(self, node: int) -> None:
-        """A unit is handed to a node."""
-        if self._buffered:
-            self._queued[node] -= 1
+        """A unit that waited is handed to a node."""
+        self._queued[node] -= 1
 
     def is_drained(self, node: int) -> bool:
         """Whether no unit waits to be handed to a node."""
@@ -115,7 +121,7 @@ class SimulatedNetwork:
         if self._recorder is not None:
             self._recorder.transmit(time, node, unit, number, again=output.again)
         if output.to == node:  # it is queued like any unit, but does not use the channel
-            self._queued[node] += self._buffered
+            self._queued[node] += self.buffered
             self._events.schedule(self._busy(time, node, self._network.receive_time), node, LoopBack(event), number)
             return
         size, control = unit.size(), not isinstance(unit, DataUnit)
@@ -123,27 +129,28 @@ class SimulatedNetwork:
         flight = Flight(number, time, node, control=control, copy=output.again)
         if self._fault_recorder is not None:
             self._fault_recorder.transmitted(flight)
-        is_full = self._network.is_full(self._channel.waits(time, node))
-        arrivals = [time] * len(self._busy_until) if is_full else self._channel.arrivals(time, node, size)
+        is_full = self._network.queue_bytes > 0 and self._network.is_full(self._channel.waits(time, node))
+        arrivals = [] if is_full else self._channel.arrivals(time, node, size)
         if self._echo is Echo.SAFE and output.to is None:  # not through the buffer, which could lose it
-            self._queued[node] += self._buffered
+            self._queued[node] += self.buffered
             self._events.schedule(time, node, LoopBack(event), number)
-        what = Arrival(event) if self._buffered else event
+        receivers = self._receivers[node] if output.to is None else (output.to,)
         if is_full:
-            self._drop(flight, what, output.to)
+            self._drop(flight, unit, receivers)
+            return
+        arrives = Arrival(event) if self.buffered else event
+        what = AtLine(arrives, size) if self._network.line_bits_per_second else arrives
+        if self._rules:
+            self._put_on_faulty_channel(flight, arrivals, what, receivers)
         else:
-            self._put_on_channel(flight, arrivals, self._by_line(what, size), output.to)
+            self._events.schedule_at(receivers, arrivals, what, number)
 
-    def _by_line(self, what: Arrival | Receive, size: int) -> Transit:
-        return AtLine(what, size) if self._network.line_bits_per_second else what
-
-    def _drop(self, flight: Flight, what: Arrival | Receive, to: int | None) -> None:
+    def _drop(self, flight: Flight, unit: Unit, receivers: Sequence[int]) -> None:
         """The queue of the medium is full: no node receives the unit."""
-        for receiver in range(len(self._busy_until)):
-            if self._reaches(receiver, flight.sender, to):
-                if self._rules:  # each rule sees every unit
-                    fault_effect(self._rules, flight, receiver)
-                self._lose(flight.time, receiver, _unit_of(what), flight.number, QUEUE_FULL)
+        for receiver in receivers:
+            if self._rules:  # each rule sees every unit
+                fault_effect(self._rules, flight, receiver)
+            self._lose(flight.time, receiver, unit, flight.number, QUEUE_FULL)
 
     def _count(self, unit: Unit, size: int, *, again: bool) -> None:
         counters = self._counters
@@ -157,22 +164,16 @@ class SimulatedNetwork:
         else:
             counters.transmitted += 1
 
-    def _put_on_channel(self, flight: Flight, arrivals: list[int], what: Transit, to: int | None) -> None:
+    def _put_on_faulty_channel(
+        self, flight: Flight, arrivals: list[int], what: Transit, receivers: Sequence[int]
+    ) -> None:
         events, rules = self._events, self._rules
-        for receiver, arrival in enumerate(arrivals):
-            if not self._reaches(receiver, flight.sender, to):
-                continue
-            decided = fault_effect(rules, flight, receiver) if rules else None
+        for receiver in receivers:
+            decided = fault_effect(rules, flight, receiver)
             if decided is None:
-                events.schedule(arrival, receiver, what, flight.number)
+                events.schedule(arrivals[receiver], receiver, what, flight.number)
             else:
-                self._apply_fault(flight, receiver, arrival, what, decided)
-
-    def _reaches(self, receiver: int, sender: int, to: int | None) -> bool:
-        """Whether a unit is for a node: its own only if the machine asks for an echo from the channel."""
-        if to is not None:
-            return receiver == to
-        return receiver != sender or self._echo is Echo.CHANNEL
+                self._apply_fault(flight, receiver, arrivals[receiver], what, decided)
 
     def _apply_fault(self, flight: Flight, receiver: int, arrival: int, what: Transit, decided: str) -> None:
         if self._fault_recorder is not None:

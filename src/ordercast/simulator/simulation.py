@@ -170,7 +170,8 @@ class Simulation:
             if self._has_node_faults and self._is_unavailable(time, number, node, what, transmission):
                 continue
             if type(what) is Receive:
-                self._receive(time, node, what, transmission)
+                counters.interrupts += 1
+                self._hand(time, node, what, transmission)
             elif type(what) is Submit:
                 self._submit(time, node, what)
             elif type(what) is not TimerFired:
@@ -184,13 +185,10 @@ class Simulation:
             self._recorder.flush()
         return self._result(stalled=stalled, silent=silent)
 
-    def _receive(self, time: int, node: int, event: Receive, transmission: int) -> None:
-        self.counters.interrupts += 1
-        self._hand(time, node, event, transmission)
-
     def _hand(self, time: int, node: int, event: Receive, transmission: int) -> None:
         self.counters.received += isinstance(event.unit, DataUnit)
-        self._network.handed(node)
+        if self._network.buffered:
+            self._network.handed(node)
         if self._recorder is not None:
             self._recorder.arrive(time, node, event.unit, transmission)
         machine = self.machines[node]
