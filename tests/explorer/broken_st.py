@@ -9,10 +9,10 @@ from ordercast.model.machine import Deliver, Output, Reached
 from ordercast.model.units import Packet
 from ordercast.protocols.shared.pending_acknowledgments import PendingAcknowledgments
 from ordercast.protocols.spo.units import Data, Ready
+from ordercast.protocols.st.channel_logs import RECEIVED
 from ordercast.protocols.st.machine import St
 from ordercast.protocols.st.normal_operation import ACCEPTED, NormalOperation
 from ordercast.protocols.st.recovery import Recovery
-from ordercast.protocols.st.state import RECEIVED
 from ordercast.protocols.st.units import ResetReply
 
 

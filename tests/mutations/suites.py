@@ -90,6 +90,7 @@ _SPO = [
     *(
         "shared.gaps",
         "shared.jitter",
+        "shared.numbering",
         "shared.backoff",
         "shared.destinations",
         "shared.pending_acknowledgments",
@@ -143,7 +144,7 @@ SUITES = (
         "st",
         "st",
         _protocols(
-            *("st.agreed_order", "st.finished_epochs", "st.state", "st.loss_detection"),
+            *("st.agreed_order", "st.channel_logs", "st.finished_epochs", "st.state", "st.loss_detection"),
             *("st.normal_operation", "st.recovery", "st.machine"),
         ),
         Battery(

@@ -10,11 +10,11 @@ from ordercast.model.units import Packet
 from ordercast.protocols.shared.backoff import Backoff
 from ordercast.protocols.shared.pending_acknowledgments import PendingAcknowledgments
 from ordercast.protocols.st import agreed_order
+from ordercast.protocols.st.channel_logs import RECEIVED
 from ordercast.protocols.st.finished_epochs import FinishedEpochs
 from ordercast.protocols.st.machine import St
 from ordercast.protocols.st.normal_operation import ACCEPTED, NormalOperation
 from ordercast.protocols.st.recovery import Recovery
-from ordercast.protocols.st.state import RECEIVED
 from tests.mutations.mutation import Mutants, replace, wrap
 
 MUTANTS = Mutants("protocols.st.machine")
@@ -25,7 +25,7 @@ _NORMAL, _RECOVERY, _ORDER = "protocols.st.normal_operation", "protocols.st.reco
 # --- normal operation ---
 
 
-@MUTANTS.add("a packet is pre-acknowledged by its destinations only (S3)", "protocols.st.state")
+@MUTANTS.add("a packet is pre-acknowledged by its destinations only (S3)", "protocols.st.channel_logs")
 def _waits_for_destinations() -> None:
     def around(initialise: Method) -> Method:
         def changed(self: NormalOperation, *args: Any) -> None:

@@ -21,7 +21,7 @@ MUTANTS = Mutants(f"{_HERE}.machine")
 Method = Callable[..., Any]
 
 
-@MUTANTS.add("a packet is pre-acknowledged by its destinations only", f"{_HERE}.acknowledgments")
+@MUTANTS.add("a packet is pre-acknowledged by its destinations only", "protocols.st.channel_logs")
 def _waits_for_destinations() -> None:
     def around(initialise: Method) -> Method:
         def changed(self: Acknowledgments, *args: Any) -> None:

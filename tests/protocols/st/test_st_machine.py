@@ -6,8 +6,8 @@ import msgspec
 
 from ordercast.model.machine import Drained, Input, Level, Reached, Receive, Submit, TimerFired
 from ordercast.model.nodes import everybody
+from ordercast.protocols.st.channel_logs import OWN, RECEIVED
 from ordercast.protocols.st.machine import St
-from ordercast.protocols.st.state import OWN, RECEIVED
 from tests.protocols.st.driver import E1, E2, E3, Group, Node, Outputs, Peer
 
 NODES = 3

@@ -6,7 +6,7 @@ from ordercast.model.config import Timing
 from ordercast.model.machine import Drained, Echo, SetTimer, Submit
 from ordercast.model.runs import Channel
 from ordercast.protocols.spo.units import Data, Ready, RetransmitRequest
-from ordercast.protocols.st.state import OWN, RECEIVED
+from ordercast.protocols.st.channel_logs import OWN, RECEIVED
 from ordercast.protocols.st.units import ResetReply
 from tests.protocols.st.driver import E1, E2, E3, Group, Node, Outputs, Peer
 

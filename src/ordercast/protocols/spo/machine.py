@@ -46,6 +46,7 @@ from ordercast.model.nodes import members, name_of
 from ordercast.model.units import Packet, Unit
 from ordercast.protocols.shared.destinations import check_subset
 from ordercast.protocols.shared.jitter import spread
+from ordercast.protocols.shared.numbering import numbered
 from ordercast.protocols.shared.reasons import INFERRED_LOSS
 from ordercast.protocols.spo.loss_detection import LossDetection
 from ordercast.protocols.spo.retransmission import Node, Retransmission, SelectiveRepeat
@@ -129,11 +130,8 @@ class Spo(LossDetection):
     def send(self, event: Submit, out: list[Output]) -> None:
         """Transmission action. If I am a destination, my copy is accepted at once, without the channel."""
         me, destinations = self.me, event.destinations
-        seq_to, first = tuple(self.next_seq_to), self.next_message + event.skips
-        packet = Packet(me, destinations, self.next_seq, seq_to, first, event.lengths, event.payload, event.priority)
-        for node in members(destinations):
-            self.next_seq_to[node] += 1
-        self.next_message = first + len(event.lengths)
+        packet = numbered(event, me, self.next_seq, self.next_seq_to, self.next_message)
+        self.next_message = packet.first + len(packet.lengths)
         self.next_seq += 1
         self.expected[me] = self.seen[me] = self.next_seq
         self.expected_to_me[me] = self.seen_to_me[me] = self.next_seq_to[me]

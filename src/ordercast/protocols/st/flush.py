@@ -15,10 +15,10 @@ from collections.abc import Mapping, Sequence
 from ordercast.model.machine import Deliver, Level, Output, Reached, Submit
 from ordercast.model.units import Packet
 from ordercast.protocols.membership.epoch import Cut, EpochReport, Flush, is_below, lowest
+from ordercast.protocols.st.channel_logs import OWN, RECEIVED
 from ordercast.protocols.st.machine import St
 from ordercast.protocols.st.place.flush import StPlaceFlush
 from ordercast.protocols.st.place.machine import StPlace
-from ordercast.protocols.st.state import OWN, RECEIVED
 
 PREACKNOWLEDGED, ACKNOWLEDGED = Level.PREACKNOWLEDGED, Level.ACKNOWLEDGED
 

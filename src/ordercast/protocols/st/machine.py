@@ -53,10 +53,10 @@ from ordercast.model.units import Unit
 from ordercast.protocols.shared.backoff import Backoff
 from ordercast.protocols.shared.reasons import GAP, INFERRED_LOSS
 from ordercast.protocols.spo.units import Data, Ready
+from ordercast.protocols.st.channel_logs import OWN, RECEIVED
 from ordercast.protocols.st.finished_epochs import FinishedEpochs
 from ordercast.protocols.st.normal_operation import NormalOperation
 from ordercast.protocols.st.recovery import Recovery
-from ordercast.protocols.st.state import OWN, RECEIVED
 from ordercast.protocols.st.units import ResetDone, ResetNeed, ResetReply
 
 
@@ -235,7 +235,7 @@ class St(DeclaredState):
             lines.append(f"{len(normal.waiting)} submissions wait for the window")
         if normal.to_resend:
             lines.append(f"{len(normal.to_resend)} packets wait to be sent again")
-        lines += self.recovery.waits_for() if self.recovery.active else normal.waits_for()
+        lines += self.recovery.waits_for() if self.recovery.active else normal.waits_for_acknowledgments()
         if left := self.finished.packets:
             late = names_of(self.finished.blockers())
             lines.append(f"{len(left)} packets of finished epochs wait until {late} is known to have finished")

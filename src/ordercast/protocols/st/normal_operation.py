@@ -22,15 +22,16 @@ from ordercast.model.machine import (
     SetTimer,
     Submit,
 )
-from ordercast.model.nodes import members, name_of
+from ordercast.model.nodes import name_of
 from ordercast.model.units import Packet
 from ordercast.protocols.shared.alone import alone
 from ordercast.protocols.shared.destinations import check_subset
 from ordercast.protocols.shared.jitter import spread
+from ordercast.protocols.shared.numbering import numbered
 from ordercast.protocols.shared.reasons import INFERRED_LOSS
 from ordercast.protocols.spo.units import Data, Ready, Status
+from ordercast.protocols.st.channel_logs import OWN, RECEIVED
 from ordercast.protocols.st.loss_detection import LossDetection
-from ordercast.protocols.st.state import OWN, RECEIVED
 
 _PATIENCE = 32
 """Multiple of the status timer for which acknowledgments of what is delivered wait for something to carry them."""
@@ -63,13 +64,8 @@ class NormalOperation(LossDetection):
 
     def send(self, event: Submit, out: list[Output]) -> None:
         """Transmission action. The packet is accepted, here too, when the channel brings it."""
-        seq_to, first = tuple(self.next_seq_to), self.next_message + event.skips
-        packet = Packet(
-            self.me, event.destinations, self.next_seq, seq_to, first, event.lengths, event.payload, event.priority
-        )
-        for node in members(event.destinations):
-            self.next_seq_to[node] += 1
-        self.next_message = first + len(event.lengths)
+        packet = numbered(event, self.me, self.next_seq, self.next_seq_to, self.next_message)
+        self.next_message = packet.first + len(packet.lengths)
         self.next_seq += 1
         out.append(Numbered(packet))
         if self.nodes == 1:  # there is nobody to agree with on an order
@@ -83,19 +79,15 @@ class NormalOperation(LossDetection):
     def transmit(self, packet: Packet, out: list[Output], *, again: bool) -> None:
         """Sends a packet and keeps it until all nodes have acknowledged it."""
         out.append(Send(Data(packet, self.status()), again))
-        own = self.accepted.logs[OWN]
-        own.append(packet)
-        if len(own) == 1:
-            self.release(out)
+        self.keep_own(packet, out)
 
     def status(self) -> Status:
         """What I know now, for a unit that is transmitted: no acknowledgment is pending afterwards."""
         self.stamp += 1
         self.status_due, self.acknowledgment_pending, self.transmitted = False, False, True
         self.unreported = [0] * self.nodes
-        expected = self.expected
-        below = tuple([seqs[0] if seqs else expected[source] for source, seqs in enumerate(self.unpreacknowledged)])
-        return Status(self.stamp, tuple(expected), below, self.free_buffers(), self.epoch)
+        below = self.preacknowledged_below(self.expected)
+        return Status(self.stamp, tuple(self.expected), below, self.free_buffers(), self.epoch)
 
     def send_status(self, out: list[Output], *, polls: bool = False) -> None:
         """RR: a status without data; it polls everybody as long as I wait for anything (see `polls_late`)."""
@@ -155,15 +147,7 @@ class NormalOperation(LossDetection):
         self.accepted.acknowledged_below[source] = status.expects
         if source != self.me:
             self.preacknowledged.acknowledged_below[source] = status.preacknowledged_below
-        if self.accepted.waiting_for[source]:
-            for log in self.accepted.unblocked_by(source):
-                if log == RECEIVED:
-                    self.preacknowledge(out)
-                else:
-                    self.release(out)
-        if self.preacknowledged.waiting_for[source]:
-            for log in self.preacknowledged.unblocked_by(source):
-                self.acknowledge(log, out)
+        self.rise(source, out)
         if self.config.infer_losses and not self.inferred_loss_timer and self.loss_inferred_from_peers():
             self.inferred_loss_timer = True
             self.set_timer(INFERRED_LOSS, self.config.timing.inferred_loss, out)
@@ -183,22 +167,6 @@ class NormalOperation(LossDetection):
             else:  # others wait to hear of it, to deliver it
                 self.acknowledgment_pending = True
             self.await_acknowledgment(RECEIVED, packet, out)
-
-    def release(self, out: list[Output]) -> None:
-        """Drops own packets that all nodes have acknowledged; those not to me are pre-acknowledged thereby."""
-        for packet in self.accepted.take_acknowledged(OWN):
-            self.backoff.progress = True
-            self.to_all.discard(packet.seq)
-            if not packet.destinations & self.my_bit:
-                out.append(Reached(PREACKNOWLEDGED, packet))
-                self.await_acknowledgment(OWN, packet, out)
-
-    def await_acknowledgment(self, log: int, packet: Packet, out: list[Output]) -> None:
-        """Keeps a pre-acknowledged packet until it is acknowledged."""
-        packets = self.preacknowledged.logs[log]
-        packets.append(packet)
-        if len(packets) == 1:
-            self.acknowledge(log, out)
 
     def acknowledge(self, log: int, out: list[Output]) -> None:
         """ACK action: packets that all their destinations have pre-acknowledged are delivered if they are to me.

@@ -20,8 +20,8 @@ from ordercast.model.units import Packet, PacketId
 from ordercast.protocols.shared.reasons import STOPPED_BY_PEER
 from ordercast.protocols.spo.units import Data
 from ordercast.protocols.st.agreed_order import agreed_order, go_back_point, known_packets
+from ordercast.protocols.st.channel_logs import OWN
 from ordercast.protocols.st.normal_operation import ACCEPTED, PREACKNOWLEDGED, NormalOperation
-from ordercast.protocols.st.state import OWN
 from ordercast.protocols.st.units import ResetDone, ResetNeed, ResetReply
 
 

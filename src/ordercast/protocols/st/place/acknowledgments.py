@@ -5,61 +5,42 @@ not accepted (*held*), and what is missing is inserted later. A packet is pre-ac
 it. Then nothing to this node before it is missing, and it never moves again (docs/protocols/st.md has the proof).
 """
 
-from collections import deque
 from typing import Final
 
 from ordercast.model.config import GroupConfig
-from ordercast.model.declared_state import DeclaredState
 from ordercast.model.machine import Deliver, Level, Output, Reached
 from ordercast.model.units import Packet, PacketId
 from ordercast.protocols.shared.backoff import Backoff
-from ordercast.protocols.shared.pending_acknowledgments import UNBOUNDED, PendingAcknowledgments
+from ordercast.protocols.shared.pending_acknowledgments import UNBOUNDED
+from ordercast.protocols.st.channel_logs import OWN, RECEIVED, ChannelLogs
 from ordercast.protocols.st.place.generations import Generations
 from ordercast.protocols.st.place.positions import OwnPositions
-from ordercast.protocols.st.state import OWN, RECEIVED
 from ordercast.protocols.st.units import PlacedStatus
 
 ACCEPTED, PREACKNOWLEDGED, ACKNOWLEDGED = Level.ACCEPTED, Level.PREACKNOWLEDGED, Level.ACKNOWLEDGED
 
 
-class Acknowledgments(DeclaredState):
-    """The logs of one node, and the newest status of each."""
+class Acknowledgments(ChannelLogs):
+    """The logs of one node, and the newest status of each. RRL has what is held, too."""
 
-    me: Final[int]
-    my_bit: Final[int]
-    config: Final[GroupConfig]
     generations: Final[Generations]
     positions: Final[OwnPositions]
-    backoff: Final[Backoff]
 
-    stamps: list[int]  # by node: the stamp of its newest status
-    free: list[int]  # BUF_j: the free receive buffers of E_j
-    accepted: PendingAcknowledgments  # RRL with what is held, and SL; waiting for AL of all nodes
-    preacknowledged: PendingAcknowledgments  # PRL, and own packets to others only; waiting for PAL
-    unpreacknowledged: list[deque[int]]  # the seqs accepted and in RRL, by source
     stable_below: list[int]  # by source: the seq after the last one that is pre-acknowledged here
     places: dict[PacketId, tuple[int, int]]  # of packets in RRL: between which of the units that came
     held: dict[PacketId, PlacedStatus]  # in RRL behind a gap, with the status that came with them
     kept: dict[PacketId, Packet]  # accepted or held in an earlier generation, and to be received at a new place
     accepted_before: set[PacketId]  # of these, the ones that were accepted
-    to_all: set[int]  # seqs of own packets that were submitted to all, and are not known to be with all
-    buffered: int  # packets to me that are accepted and not yet delivered
-    pending: bool  # I have received or pre-acknowledged something since my last transmission
     contradicted: bool  # all claim to have accepted what I have not
 
     def __init__(
         self, me: int, config: GroupConfig, generations: Generations, positions: OwnPositions, backoff: Backoff
     ) -> None:
-        nodes, first = config.nodes, config.first_seqs()
-        self.me, self.my_bit, self.config = me, 1 << me, config
-        self.generations, self.positions, self.backoff = generations, positions, backoff
-        self.stamps, self.free = [0] * nodes, [config.quota * nodes] * nodes
-        self.accepted = PendingAcknowledgments(2, [tuple(first)] * nodes, required=(1 << nodes) - 1)
-        below = [(UNBOUNDED,) * nodes if node == me else tuple(first) for node in range(nodes)]
-        self.preacknowledged = PendingAcknowledgments(2, below)  # what is in PRL I have pre-acknowledged
-        self.unpreacknowledged, self.stable_below = [deque() for _ in range(nodes)], list(first)
-        self.places, self.held, self.kept, self.accepted_before, self.to_all = {}, {}, {}, set(), set()
-        self.buffered, self.pending, self.contradicted = 0, False, False
+        super().__init__(me, config, backoff)
+        self.generations, self.positions = generations, positions
+        self.stable_below = list(config.first_seqs())
+        self.places, self.held, self.kept, self.accepted_before = {}, {}, {}, set()
+        self.contradicted = False
 
     # --- RRL ---
 
@@ -77,7 +58,7 @@ class Acknowledgments(DeclaredState):
         key = packet.source, packet.seq
         self.buffered += 1
         self.unpreacknowledged[packet.source].append(packet.seq)
-        self.pending = True
+        self.acknowledgment_pending = True
         if self.kept and self.kept.pop(key, None) is not None and key in self.accepted_before:
             self.accepted_before.remove(key)
         else:
@@ -150,19 +131,7 @@ class Acknowledgments(DeclaredState):
         self.accepted.acknowledged_below[source] = expects
         if source != self.me:
             self.preacknowledged.acknowledged_below[source] = preacknowledged
-        if self.accepted.waiting_for[source]:
-            for log in self.accepted.unblocked_by(source):
-                if log == RECEIVED:
-                    self.preacknowledge(out)
-                else:
-                    self.release(out)
-        if self.preacknowledged.waiting_for[source]:
-            for log in self.preacknowledged.unblocked_by(source):
-                self.acknowledge(log, out)
-
-    def preacknowledged_below(self, expected: list[int]) -> tuple[int, ...]:
-        """PACK: by source, below which of its seqs all that is to me is pre-acknowledged."""
-        return tuple([seqs[0] if seqs else expected[source] for source, seqs in enumerate(self.unpreacknowledged)])
+        self.rise(source, out)
 
     # --- levels ---
 
@@ -170,10 +139,7 @@ class Acknowledgments(DeclaredState):
         """Keeps an own packet until all nodes have accepted it."""
         if to_all:
             self.to_all.add(packet.seq)
-        own = self.accepted.logs[OWN]
-        own.append(packet)
-        if len(own) == 1:
-            self.release(out)
+        self.keep_own(packet, out)
 
     def preacknowledge(self, out: list[Output]) -> None:
         """PACK action: packets that all nodes have accepted or skipped."""
@@ -191,24 +157,12 @@ class Acknowledgments(DeclaredState):
                 self.buffered -= 1
                 out.append(Deliver(packet))
             else:  # others wait to hear of it, to deliver it
-                self.pending = True
-            self._await_acknowledgment(RECEIVED, packet, out)
+                self.acknowledgment_pending = True
+            self.await_acknowledgment(RECEIVED, packet, out)
 
-    def release(self, out: list[Output]) -> None:
-        """Drops own packets that all nodes have accepted; those not to me are pre-acknowledged thereby."""
-        for packet in self.accepted.take_acknowledged(OWN):
-            self.backoff.progress = True
-            self.to_all.discard(packet.seq)
-            self.positions.forget(packet.seq)
-            if not packet.destinations & self.my_bit:
-                out.append(Reached(PREACKNOWLEDGED, packet))
-                self._await_acknowledgment(OWN, packet, out)
-
-    def _await_acknowledgment(self, log: int, packet: Packet, out: list[Output]) -> None:
-        packets = self.preacknowledged.logs[log]
-        packets.append(packet)
-        if len(packets) == 1:
-            self.acknowledge(log, out)
+    def note_released(self, packet: Packet) -> None:
+        """Nobody asks for it any more."""
+        self.positions.forget(packet.seq)
 
     def acknowledge(self, log: int, out: list[Output]) -> None:
         """ACK action: packets that all their destinations have pre-acknowledged are delivered if they are to me."""
@@ -220,21 +174,6 @@ class Acknowledgments(DeclaredState):
                 out.append(Deliver(packet))
 
     # --- inspection ---
-
-    def unfinished(self) -> bool:
-        """True if a packet here waits for acknowledgments."""
-        return self.has_undelivered() or bool(self.preacknowledged.logs[RECEIVED] or self.preacknowledged.logs[OWN])
-
-    def has_undelivered(self) -> bool:
-        """True if a packet here is not pre-acknowledged."""
-        return bool(self.accepted.logs[RECEIVED] or self.accepted.logs[OWN])
-
-    def blockers(self) -> int:
-        """The nodes whose acknowledgment something here lacks, as a bit mask."""
-        mask = 0
-        for log in (RECEIVED, OWN):
-            mask |= self.accepted.blockers(log) | self.preacknowledged.blockers(log)
-        return mask & ~self.my_bit
 
     def buffers_in_use(self) -> int:
         """Packets that are not delivered, wherever they are kept."""

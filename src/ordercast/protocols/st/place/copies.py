@@ -5,11 +5,11 @@ from typing import Final
 from ordercast.model.declared_state import DeclaredState
 from ordercast.model.machine import Output
 from ordercast.model.units import Packet
+from ordercast.protocols.st.channel_logs import OWN, RECEIVED
 from ordercast.protocols.st.place.acknowledgments import Acknowledgments
 from ordercast.protocols.st.place.generations import Generations
 from ordercast.protocols.st.place.positions import UNKNOWN
 from ordercast.protocols.st.place.transmission import ECHO_PERIODS, Transmission
-from ordercast.protocols.st.state import OWN, RECEIVED
 from ordercast.protocols.st.units import Wanted
 
 

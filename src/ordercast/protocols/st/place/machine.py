@@ -33,19 +33,19 @@ from ordercast.model.machine import (
     Submit,
     TimerFired,
 )
-from ordercast.model.nodes import name_of, names_of
+from ordercast.model.nodes import name_of
 from ordercast.model.runs import Channel
 from ordercast.model.units import Unit
 from ordercast.protocols.shared.backoff import Backoff, next_factor
 from ordercast.protocols.shared.jitter import spread
 from ordercast.protocols.shared.reasons import INFERRED_LOSS
+from ordercast.protocols.st.channel_logs import OWN, RECEIVED
 from ordercast.protocols.st.place.acknowledgments import Acknowledgments
 from ordercast.protocols.st.place.copies import Copies
 from ordercast.protocols.st.place.generations import Generations
 from ordercast.protocols.st.place.positions import OwnPositions
 from ordercast.protocols.st.place.requests import Requests
 from ordercast.protocols.st.place.transmission import Transmission
-from ordercast.protocols.st.state import OWN, RECEIVED
 from ordercast.protocols.st.units import PacketPosition, PlacedCopy, PlacedData, PlacedReady, PlacedStatus
 
 _PATIENCE = 32
@@ -107,7 +107,9 @@ class StPlace(DeclaredState):
             transmission.submit(event)
         elif type(event) is TimerFired:
             self.fire(event.name, out)
-        elif self.logs.pending and not transmission.is_out():  # Drained; polls answered at once would cause more
+        elif (
+            self.logs.acknowledgment_pending and not transmission.is_out()
+        ):  # Drained; polls answered at once would cause more
             self.send_status(out)
         if self.logs.contradicted and not self.aborted:
             self.abort("the channel did not keep one order", out)
@@ -232,7 +234,7 @@ class StPlace(DeclaredState):
         else:
             transmission.expected[source] = seq + 1
             self.requests.last_accepted[source] = self.count
-            transmission.status_due = logs.pending = True
+            transmission.status_due = logs.acknowledgment_pending = True
             if to_me:
                 transmission.expected_to_me[source] = number + 1
                 transmission.unreported[source] += 1
@@ -493,11 +495,11 @@ class StPlace(DeclaredState):
 
     def unfinished(self) -> bool:
         """True if I wait for anything from others."""
-        return bool(self.transmission.waiting) or self.logs.unfinished() or self.requests.anything()
+        return bool(self.transmission.waiting) or self.logs.has_unacknowledged() or self.requests.anything()
 
     def has_delivered_all(self) -> bool:
         """True if this node waits for nothing but acknowledgments of what is delivered (`delivers_stable`)."""
-        idle = not (self.transmission.waiting or self.logs.has_undelivered() or self.requests.anything())
+        idle = not (self.transmission.waiting or self.logs.has_unaccepted() or self.requests.anything())
         return self.config.delivers_stable and idle
 
     def is_in_no_hurry(self) -> bool:
@@ -506,7 +508,7 @@ class StPlace(DeclaredState):
 
     def blockers(self) -> int:
         """The nodes from which something is missing here, as a bit mask."""
-        return (self.logs.blockers() | self.requests.sources()) & ~self.my_bit
+        return (self.logs.missing_acknowledgments() | self.requests.sources()) & ~self.my_bit
 
     def log_sizes(self) -> LogSizes:
         """The number of packets in each log."""
@@ -527,12 +529,7 @@ class StPlace(DeclaredState):
         for source, missing in enumerate(self.requests.missing):
             if missing:
                 lines.append(f"{len(missing)} packets of {name_of(source)} are missing")
-        for log, what in ((RECEIVED, "packets received"), (OWN, "packets sent")):
-            for pending, verb in ((self.logs.accepted, "accepted"), (self.logs.preacknowledged, "pre-acknowledged")):
-                if pending.logs[log]:
-                    who = names_of(pending.blockers(log))
-                    lines.append(f"{len(pending.logs[log])} {what} wait to be known as {verb} by {who}")
-        return tuple(lines)
+        return (*lines, *self.logs.waits_for_acknowledgments())
 
     # --- vectors that never decrease, which the explorer checks ---
 

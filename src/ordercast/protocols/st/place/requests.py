@@ -10,11 +10,11 @@ from typing import Final, NamedTuple
 from ordercast.model.config import GroupConfig
 from ordercast.model.declared_state import DeclaredState
 from ordercast.model.nodes import mask_of, members
+from ordercast.protocols.st.channel_logs import RECEIVED
 from ordercast.protocols.st.place.acknowledgments import Acknowledgments
 from ordercast.protocols.st.place.generations import Generations
 from ordercast.protocols.st.place.positions import UNKNOWN
 from ordercast.protocols.st.place.transmission import Transmission
-from ordercast.protocols.st.state import RECEIVED
 from ordercast.protocols.st.units import PlacedCopy, Wanted
 
 WITNESSES = 3

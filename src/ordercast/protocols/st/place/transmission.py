@@ -6,13 +6,14 @@ from typing import Final
 from ordercast.model.config import GroupConfig
 from ordercast.model.declared_state import DeclaredState
 from ordercast.model.machine import Numbered, Output, Send, Submit
-from ordercast.model.nodes import everybody, members
+from ordercast.model.nodes import everybody
 from ordercast.model.units import Packet
 from ordercast.protocols.shared.alone import alone
 from ordercast.protocols.shared.destinations import check_subset
+from ordercast.protocols.shared.numbering import numbered
+from ordercast.protocols.st.channel_logs import OWN
 from ordercast.protocols.st.place.acknowledgments import Acknowledgments
 from ordercast.protocols.st.place.generations import Generations
-from ordercast.protocols.st.state import OWN
 from ordercast.protocols.st.units import PacketPosition, PlacedCopy, PlacedData, PlacedReady, PlacedStatus, Wanted
 
 ECHO_PERIODS = 2
@@ -69,13 +70,8 @@ class Transmission(DeclaredState):
 
     def send(self, event: Submit, free: int, out: list[Output]) -> None:
         """Transmission action. The packet is accepted, here too, when the channel brings it."""
-        seq_to, first = tuple(self.next_seq_to), self.next_message + event.skips
-        packet = Packet(
-            self.me, event.destinations, self.next_seq, seq_to, first, event.lengths, event.payload, event.priority
-        )
-        for node in members(event.destinations):
-            self.next_seq_to[node] += 1
-        self.next_message = first + len(event.lengths)
+        packet = numbered(event, self.me, self.next_seq, self.next_seq_to, self.next_message)
+        self.next_message = packet.first + len(packet.lengths)
         self.next_seq += 1
         out.append(Numbered(packet))
         if self.nodes == 1:  # there is nobody to agree with on an order
@@ -95,7 +91,7 @@ class Transmission(DeclaredState):
     def status(self, free: int) -> PlacedStatus:
         """What I know now, for a unit that is transmitted: no acknowledgment is pending afterwards."""
         self.stamp += 1
-        self.status_due, self.logs.pending, self.transmitted = False, False, True
+        self.status_due, self.logs.acknowledgment_pending, self.transmitted = False, False, True
         self.unreported = [0] * self.nodes
         generations = self.generations
         return PlacedStatus(
