@@ -38,6 +38,7 @@ BY_PRIORITY = ("prio", "prito")
 SEARCH, AUDIT, SWARM, SOAK = "search", "audit", "swarm", "soak"
 NOT_BY_TRACES = (SEARCH, SWARM, SOAK)
 """What a trace of a run that was cut off would show, too: it is a matter of those that know when a run should end."""
+_BUFFER = 16
 LOSS, THREE = (("losses", 1), ("firings", 1)), (("nodes", 3),)
 
 
@@ -202,6 +203,49 @@ class _KeepsAll(Spoiler):
         return msgspec.structs.replace(sizes, preacknowledged=sizes.preacknowledged + len(self.kept))
 
 
+class _KeepsElsewhere(Spoiler):
+    """As above, and what it says of its logs is what the machine says of them."""
+
+    unasked: list[Packet]
+
+    def remember(self) -> None:
+        self.unasked = []
+
+    def spoil(self, event: Input, outputs: list[Output]) -> list[Output]:
+        del event
+        self.unasked += [output.packet for output in outputs if isinstance(output, Deliver)]
+        return outputs
+
+
+class _DeliversOtherBytes(Spoiler):
+    """From 16 bytes on, those of the message delivered before: a buffer is used again before it was read."""
+
+    last: bytes
+
+    def remember(self) -> None:
+        self.last = b""
+
+    def spoil(self, event: Input, outputs: list[Output]) -> list[Output]:
+        del event
+        spoiled: list[Output] = []
+        for output in outputs:
+            given = output
+            if isinstance(output, Deliver) and self.at_node != output.packet.source:
+                payload = output.packet.payload
+                other = payload[:_BUFFER] + self.last.ljust(len(payload), b"?")[_BUFFER : len(payload)]
+                given = Deliver(msgspec.structs.replace(output.packet, payload=other))
+                self.last = payload
+            spoiled.append(given)
+        return spoiled
+
+
+class _CopiesUnsaid(Spoiler):
+    def spoil(self, event: Input, outputs: list[Output]) -> list[Output]:
+        del event
+        copied = [output for output in outputs if isinstance(output, Send) and isinstance(output.unit, DataUnit)]
+        return [*outputs, *(output for output in copied if not output.again)]
+
+
 class _TellsNoLevel(Spoiler):
     def spoil(self, event: Input, outputs: list[Output]) -> list[Output]:
         del event
@@ -306,6 +350,9 @@ BLIND = (
     BlindMachine("speaks when idle", _SpeaksWhenIdle, noticed_by=NOT_BY_TRACES),
     BlindMachine("keeps everything", _KeepsAll, noticed_by=NOT_BY_TRACES),
     BlindMachine("sends everything twice though nothing was lost", _CopiesAll, noticed_by=(SWARM, SOAK)),
+    BlindMachine("sends data twice and does not call the second one a copy", _CopiesUnsaid, noticed_by=(SWARM, SOAK)),
+    BlindMachine("keeps everything where it is not asked for it", _KeepsElsewhere, noticed_by=NOT_BY_TRACES),
+    BlindMachine("delivers other bytes under the right number", _DeliversOtherBytes, noticed_by=(SWARM, SOAK)),
     BlindMachine("tells no level", _TellsNoLevel, noticed_by=NOT_BY_TRACES),
     BlindMachine("never tells a sender that its messages are stable", _TellsNoSender, noticed_by=NOT_BY_TRACES),
     BlindMachine("raises an exception", _Raises, noticed_by=NOT_BY_TRACES),

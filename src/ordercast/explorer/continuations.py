@@ -15,6 +15,7 @@ from ordercast.explorer.promise_checker import PromiseBroken
 from ordercast.explorer.scenario import Item
 from ordercast.explorer.state_space import State, StateSpace, fire_step
 from ordercast.model.config import Rules
+from ordercast.model.kept import kept_by
 from ordercast.model.machine import Level
 from ordercast.model.nodes import name_of
 
@@ -171,9 +172,15 @@ class FairContinuations:
             return ""  # the printed rules say nothing of it
         for node in range(self._space.size):
             here = nodes.states[state[node]]
-            kept = 0 if here.crashed or here.left else nodes.machine(node, here.snapshot).log_sizes().total()
+            if here.crashed or here.left:
+                continue
+            machine = nodes.machine(node, here.snapshot)
+            kept = machine.log_sizes().total()
             if kept:
                 return f"{name_of(node)} keeps {kept} packets that nobody needs any more"
+            elsewhere = len(kept_by(machine).packets)
+            if elsewhere:
+                return f"{name_of(node)} keeps {elsewhere} packets outside of its logs"
         return ""
 
     def _lacking_with_views(self, state: State) -> str:

@@ -78,6 +78,7 @@ from ordercast.simulator.pending_events import (
 from ordercast.simulator.result import RunResult
 from ordercast.simulator.view_completion import ViewCompletion
 from ordercast.simulator.view_records import ViewRecords
+from ordercast.simulator.watch import Watcher
 from ordercast.simulator.workloads import submissions, to_send
 from ordercast.trace.recorder import Recorder, Sink
 from ordercast.trace.schema import EventKind
@@ -96,10 +97,12 @@ class Simulation:
         *,
         machine: type[Machine] | None = None,
         fault_recorder: FaultRecorder | None = None,
+        watched: bool = False,
     ) -> None:
         """`sink`: takes the rows of the trace that the configuration asks for.
 
-        `machine`: replaces the protocol's own; `fault_recorder`: records the effects of faults.
+        `machine`: replaces the protocol's own; `fault_recorder`: records the effects of faults; `watched`: messages
+        get contents, and the result says what was observed.
         """
         nodes = config.group.nodes
         self.config = config
@@ -155,6 +158,11 @@ class Simulation:
         if config.logs:
             self._logs = NodeLogs(config, self._events, self._recorder, self._completion)
             self._handlers |= self._logs.handlers()
+        self._watcher: Watcher | None = None
+        if watched:
+            self._watcher = Watcher(config)
+            self._workloads = [self._watcher.given(node, each) for node, each in enumerate(self._workloads)]
+            self._handlers |= self._watcher.before(self._handlers)
 
     def run(self, progress: Progress | None = None) -> RunResult:
         """Runs until no event is left, or there is no more progress. `progress` gets messages sent and to send."""
@@ -331,7 +339,10 @@ class Simulation:
         elif isinstance(what, DiskSynced):
             self._change(time, node, self._logs.synced(time, node))
         else:
-            self._change(time, node, self._logs.recover(time, what.old, node))
+            recovered = self._logs.recover(time, what.old, node)
+            if self._watcher is not None:
+                self._watcher.recover(node, recovered)
+            self._change(time, node, recovered)
             self._enter(time, node, Enter())
 
     # --- outputs of machines ---
@@ -392,6 +403,7 @@ class Simulation:
             waits=waits,
             silent=silent,
             kept=tuple(0 if self._crashed[node] else self.machines[node].log_sizes().total() for node in nodes),
+            observed=None if self._watcher is None else self._watcher.observed(self.machines),
         )
 
 

@@ -19,6 +19,7 @@ from ordercast.simulator import RunResult
 from ordercast.simulator.fault_recorder import FaultRecorder
 from ordercast.simulator.simulation import Simulation
 from ordercast.swarm.draw_sequencer import quorum
+from ordercast.swarm.observed import kept_elsewhere, unsaid_copies
 from ordercast.trace.schema import EVENT_COLUMNS, EventField, EventKind, EventRow
 
 INCOMPLETE, NOT_QUIESCENT, RAISES = "incomplete", "not_quiescent", "raises"
@@ -26,10 +27,12 @@ INCOMPLETE, NOT_QUIESCENT, RAISES = "incomplete", "not_quiescent", "raises"
 raises an exception."""
 NOT_SILENT, KEEPS, COPIES, STARVES = "not_silent", "keeps_messages", "needless_copies", "waits_too_long"
 UNTOLD = "untold_levels"
+WRONG_CONTENT, UNSAID = "wrong_content", "unsaid_copies"
 """And of complete runs in which nobody waits: a node goes on speaking, or keeps messages that all have; messages
 were sent again though nothing was lost, late or out of order; one waited longer behind others than it may; or levels
-were not told, so that a receipt would wait for ever."""
-OTHER_FAILURES = (INCOMPLETE, NOT_QUIESCENT, NOT_SILENT, KEEPS, COPIES, STARVES, UNTOLD)
+were not told, so that a receipt would wait for ever. And of any run: a message is not what was submitted, or something
+is sent again that is not called a copy."""
+OTHER_FAILURES = (INCOMPLETE, NOT_QUIESCENT, NOT_SILENT, KEEPS, COPIES, STARVES, UNTOLD, WRONG_CONTENT, UNSAID)
 """All that have no further name."""
 
 _PROGRESS = frozenset(  # each happens a limited number of times in a run; a view may follow another for ever
@@ -127,7 +130,7 @@ def attempt(
             raise EndlessError
 
     try:
-        result = Simulation(config, keep, machine=machine, fault_recorder=fault_recorder).run()
+        result = Simulation(config, keep, machine=machine, fault_recorder=fault_recorder, watched=True).run()
     except ConfigError:
         raise
     except EndlessError:
@@ -165,6 +168,9 @@ def failures_in(result: RunResult, verdict: Verdict) -> list[Failure]:
         if name != complete.__name__
         or witness.violation.places  # missing messages are reported below, by the run itself
     ]
+    if result.observed is not None:
+        found += [Failure(WRONG_CONTENT, sentence) for sentence in result.observed.wrong_contents[:1]]
+        found += [Failure(UNSAID, sentence) for sentence in unsaid_copies(result)]
     if result.complete:
         lacking = verdict.findings.get(complete.__name__)
         if (
@@ -193,6 +199,8 @@ def _wasted(result: RunResult) -> Iterator[Failure]:
     if keeping:
         kept = ", ".join(f"{name_of(node)}: {packets}" for node, packets in keeping.items())
         yield Failure(KEEPS, f"complete, and no node waits, but packets are kept ({kept})")
+    else:
+        yield from (Failure(KEEPS, sentence) for sentence in kept_elsewhere(result, gone))
     if counters.retransmitted and not counters.lost and not _may_be_late(config):
         yield Failure(COPIES, f"{counters.retransmitted:,} messages were sent again, and nothing was lost")
     bound, longest = longest_wait(config, counters.lost), max((w.highest for w in counters.waiting.values()), default=0)

@@ -47,7 +47,7 @@ def soak_one(config: RunConfig, time_limit: float | None = None) -> Soaked:
 
     try:
         with limited(time_limit, cpu_time=True):
-            result = simulate(config, sink=take)
+            result = simulate(config, sink=take, watched=True)
             verdict = audit_run({RUN: name, **runs_row(result)}, batches)
     except OutOfTimeError:
         return unfinished(config, Failure(INCOMPLETE, f"it has not ended after {time_limit:g} s of CPU time"))
