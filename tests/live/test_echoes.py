@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from ordercast.live.transport.addresses import Address
-from ordercast.live.transport.relay import ECHO_FROM, Relay, RelayClient
+from ordercast.live.transport.relay import _MAX_KEPT, _MAX_KEPT_BYTES, ECHO_FROM, Relay, RelayClient
 from ordercast.live.transport.transport import Transport
 from ordercast.model.runs import Channel
 from ordercast.model.units import Packet
@@ -175,3 +175,21 @@ def test_what_a_member_sends_goes_to_the_relay_and_from_there_to_the_others_only
             assert 2 <= used / (count * size) < 2.3
 
     run(test)
+
+
+def test_what_is_kept_for_echoes_is_bounded_in_bytes_and_in_number() -> None:
+    for size, most in ((_MAX_KEPT_BYTES // 4, 4), (ECHO_FROM, _MAX_KEPT)):
+        client = RelayClient(ADDRESSES[A], is_member=True, max_hold=0)
+        records = bytes(size)
+        for number in range(most + 3):
+            client.keep(number, records)
+        assert client.echoed(number_of(2)) is None, "the first ones count as lost"
+        for number in range(3, most + 3):
+            assert client.echoed(number_of(number)) is records
+        for number in range(most):
+            client.keep(most + 3 + number, records)
+        assert client.echoed(number_of(most + 3)) is records, "room is made by what comes back"
+
+
+def number_of(counter: int) -> bytes:
+    return counter.to_bytes(8, "big")

@@ -177,6 +177,41 @@ def test_one_without_which_too_few_are_left_is_waited_for_and_can_send_when_it_r
     run(test)
 
 
+def test_of_two_that_are_asked_at_once_the_one_that_the_others_need_stays_and_can_send() -> None:
+    async def test() -> None:
+        async with group_of(*"ABCD", order="total", quorum="static", slow_reader_timeout=2.0) as groups:
+            for name in "BC":
+                member_of(groups[name]).returns.leave_until_read()
+            while groups["A"].stats().view == 0:
+                await asyncio.sleep(0.01)
+            [stays] = {"B", "C"} & set(groups["A"].stats().members)
+            await asyncio.wait_for(groups[stays].send(b"here"), 5)
+            found: list[bytes] = []
+            await asyncio.wait_for(read(groups["A"], found, 1), 5)
+            assert found == [b"here"]
+            others = [asyncio.create_task(read(groups[name], [], 1)) for name in "BCD"]
+            while len(groups["A"].stats().members) < 4:
+                await asyncio.sleep(0.01)
+            await groups["A"].send(b"all are back")
+            for task in others:
+                task.cancel()
+
+    run(test)
+
+
+def test_one_that_waits_for_the_beginnings_of_messages_is_not_what_the_others_wait_for() -> None:
+    async def test() -> None:
+        async with group_of("A", "B", "C", order="total", slow_reader_timeout=2.0) as groups:
+            b = member_of(groups["B"])
+            with pytest.MonkeyPatch.context() as patched:
+                patched.setattr(type(b.views.partials), "fetches", True)
+                b.returns.leave_until_read()
+            assert b.host is not None
+            assert not b.host.member.leaves
+
+    run(test)
+
+
 @pytest.mark.parametrize("order", ORDERS)
 def test_what_is_sent_while_it_is_about_to_leave_is_sent_when_it_has_returned(order: str) -> None:
     """Its application begins to read while the others agree on the view without it: it may send at once."""

@@ -134,7 +134,7 @@ def test_one_that_is_silent_is_forgotten_at_the_first_tick_at_which_its_time_is_
 def test_in_another_view_nobody_is_closed_and_numbers_begin_anew() -> None:
     room = Room()
     room.hears(2, 10, closed=True)
-    room.flow.enter_view()
+    room.flow.enter_view({})
     assert not room.waits(), "places are others"
     room.clock.advance(0)
     assert room.opened == 1
@@ -150,7 +150,7 @@ def test_who_is_in_no_view_tells_and_waits_for_nobody_until_it_is_in_one() -> No
     room.fill()
     room.clock.advance(3.5 * REPEAT)
     assert room.said() == []
-    room.flow.enter_view()
+    room.flow.enter_view({})
     room.clock.advance(REPEAT)
     assert room.said() == [True], "it is closed, as before"
 
@@ -211,21 +211,47 @@ def test_one_that_reads_and_has_waited_long_enough_asks_the_other_to_leave_until
     assert room.requests == [(number, 2)], "not before the time is over"
     last = keep_closed(room, 2, 2 * REPEAT, number)
     assert room.requests == [(number, 2), (last - 1, 2), (last, 2)], "a request may be lost"
-    room.flow.enter_view()
+    room.flow.enter_view({})
     room.clock.advance(PATIENCE)
     assert len(room.requests) == 3
 
 
-def test_the_time_begins_anew_when_a_member_opens_is_forgotten_or_the_view_changes() -> None:
+def test_the_time_begins_anew_when_a_member_opens_is_forgotten_or_leaves() -> None:
     room = Room(PATIENCE)
     number = keep_closed(room, 2, PATIENCE - REPEAT, 0)
     room.hears(2, number + 1, closed=False)
     number = keep_closed(room, 2, PATIENCE - REPEAT, number + 1)
-    room.flow.enter_view()
+    room.flow.enter_view({})
     number = keep_closed(room, 2, PATIENCE - FORGET - 2 * REPEAT, number)
     room.clock.advance(FORGET + REPEAT)
     keep_closed(room, 2, PATIENCE - REPEAT, number)
     assert room.requests == []
+
+
+def test_views_that_come_often_do_not_win_a_member_time() -> None:
+    room = Room(PATIENCE)
+    number = 0
+    for place, next_place in ((2, 1), (1, 1), (1, 2)):
+        number = keep_closed(room, place, REPEAT, number)
+        room.flow.enter_view({place: next_place})
+        room.flow.enter_view({next_place: next_place})
+        assert not room.waits(), "it says so again"
+    assert room.requests == []
+    keep_closed(room, 2, 7 * REPEAT, number)
+    assert {place for _, place in room.requests} == {2}, "it is asked as if there had been one view"
+
+
+def test_who_was_not_closed_in_the_next_view_soon_or_says_so_is_waited_for_anew() -> None:
+    for opens in (True, False):
+        room = Room(PATIENCE)
+        number = keep_closed(room, 2, PATIENCE - REPEAT, 0)
+        room.flow.enter_view({2: 2})
+        if opens:
+            room.hears(2, number + 1, closed=False)
+        else:
+            room.clock.advance(FORGET)
+        keep_closed(room, 2, PATIENCE - REPEAT, number + 1)
+        assert room.requests == []
 
 
 def test_who_does_not_read_or_has_closed_the_group_asks_nobody_to_leave() -> None:

@@ -1,6 +1,6 @@
 """Leaving: together, once more in each view, coordinating last, and after a lost word."""
 
-from ordercast.model.machine import TimerFired
+from ordercast.model.machine import CancelTimer, TimerFired
 from ordercast.protocols.membership.events import LeaveGroup
 from ordercast.protocols.membership.machine import Phase
 from ordercast.protocols.membership.units import Install, Leave
@@ -37,6 +37,39 @@ def test_with_a_static_majority_only_so_many_may_leave() -> None:
         hand.leave(number)
     hand.passes(Leave, 3, 0)
     assert hand.members[0].stopped, "all leave: the group ends"
+
+
+def test_one_that_may_stay_and_has_to_goes_on_as_before() -> None:
+    hand = Hand(4, least=3)
+    for number in (1, 2):
+        hand.give(number, LeaveGroup(drain=False, may_stay=True))
+    hand.passes(Leave, 2, 0)
+    hand.reports(0, 1, 2, 3)
+    hand.accept(0, 1, 3)
+    hand.install(0, 1)
+    assert CancelTimer("view.leave") in hand.last
+    hand.install(0, 2, 3)
+    assert hand.told[2][-1] == "LeftGroup", "the group did not need both"
+    stays = hand.members[1]
+    assert not stays.leaves
+    assert not stays.acceptor.leaving
+    assert hand.find(Leave, 1, 0) == Leave(0, 1), "it says nothing of the kind in this view"
+    hand.submit(1, "x")
+    assert hand.told[1][-1] == "(x)"
+
+
+def test_one_that_may_stay_and_is_then_told_to_leave_leaves() -> None:
+    hand = Hand(4, least=3)
+    hand.give(1, LeaveGroup(drain=False, may_stay=True))
+    hand.leave(1, drain=False)
+    hand.give(1, LeaveGroup(drain=False, may_stay=True))
+    assert not hand.members[1].leaving.may_stay
+    hand.leave(2)
+    hand.passes(Leave, 2, 0)
+    hand.reports(0, 1, 2, 3)
+    hand.accept(0, 1, 3)
+    hand.install(0, 1, 2, 3)
+    assert hand.find(Leave, 1, 0) == Leave(1, 1), "in the next view, too"
 
 
 def test_who_leaves_says_so_again_in_each_view() -> None:

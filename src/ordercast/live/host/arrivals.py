@@ -89,6 +89,7 @@ class Arrivals:
         self._host: Host | None = None  # before the session is open
         self._scheduler: BatchScheduler
         self._view: GroupView  # the current one
+        self._nodes: tuple[int, ...] = ()  # its nodes; none before the session is open
         self.at_rest: bool | None = None
         """What the session knows of it; None: this member is not closing."""
         self.running: RunningGroup | None = None
@@ -106,8 +107,9 @@ class Arrivals:
 
     def enter_view(self, view: GroupView, place: int) -> None:
         """What arrives comes from places of this view; its members are watched."""
-        self._view = view
-        self._flow.enter_view()
+        before, now = self._nodes, {node: new for new, node in enumerate(view.nodes)}
+        self._view, self._nodes = view, view.nodes
+        self._flow.enter_view({old: now[node] for old, node in enumerate(before) if node in now})
         self.detection.enter_view(place, len(view.members))
 
     def stop(self) -> None:

@@ -15,7 +15,7 @@ left, and one stays.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from ordercast.live.host.inbox import Inbox
 from ordercast.wire.control import FlowNotice, LeaveRequest
@@ -53,6 +53,8 @@ class FlowControl:
         self._closed_from = 0  # the number of the first notice that this member has been closed since
         self._closed: dict[int, float] = {}  # members that are closed, by place, and until when that counts
         self._closed_since: dict[int, float] = {}
+        self._waited: dict[int, float] = {}  # the same of the view before, of those not heard of in this one yet
+        self._waited_until = 0.0  # then that is forgotten
         self._numbers: dict[int, int] = {}  # of the last notice of each
         self.must_wait = False
         """No new message must be given to the protocol."""
@@ -60,10 +62,17 @@ class FlowControl:
         """The application has closed the group: it need not read any more."""
         inbox.on_full, inbox.on_room = self._close, self._open
 
-    def enter_view(self) -> None:
-        """Places are those of another view: who is closed says so again."""
+    def enter_view(self, places: Mapping[int, int]) -> None:
+        """Places are those of another view: `places` has them by those of the view before.
+
+        Who is closed says so again, and has been waited for all the time: views that come often win nobody time.
+        """
+        now = self._loop.time()
+        known = {**(self._waited if now < self._waited_until else {}), **self._closed_since}
         self._in_view = True
         self._forget_all()
+        self._waited = {places[place]: since for place, since in known.items() if place in places}
+        self._waited_until = now + FORGET
 
     def leave_view(self) -> None:
         """The others go on without this member: it has nobody to tell anything, or to wait for."""
@@ -78,10 +87,13 @@ class FlowControl:
         if notice.closed:
             now = self._loop.time()
             self._closed[place] = now + FORGET
-            self._closed_since.setdefault(place, now)
+            waited = self._waited.pop(place, now)
+            self._closed_since.setdefault(place, waited if now < self._waited_until else now)
             self._set_timer()
-        elif place in self._closed:
-            del self._closed[place], self._closed_since[place]
+        else:
+            self._waited.pop(place, None)
+            if place in self._closed:
+                del self._closed[place], self._closed_since[place]
         self._update()
 
     def asked_to_leave(self, request: LeaveRequest) -> None:
@@ -125,7 +137,7 @@ class FlowControl:
             self._update()
 
     def _forget_all(self) -> None:
-        self._closed, self._closed_since, self._numbers = {}, {}, {}
+        self._closed, self._closed_since, self._numbers, self._waited = {}, {}, {}, {}
         self._update()
 
     def _tell(self) -> None:

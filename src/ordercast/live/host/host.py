@@ -195,9 +195,9 @@ class Host:
         self.change(Unheard(places))
         self.pump()
 
-    def leave(self, *, drain: bool) -> None:
-        """The group is to continue without this member."""
-        self.change(LeaveGroup(drain))
+    def leave(self, *, drain: bool, may_stay: bool = False) -> None:
+        """The group is to continue without this member; `may_stay`: unless too few others are left for a view."""
+        self.change(LeaveGroup(drain, may_stay))
         self.pump()
 
     def give_up(self, why: str) -> None:

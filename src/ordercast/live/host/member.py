@@ -253,6 +253,7 @@ class Member:
     def view_installed(self, change: InstallView) -> None:
         """The group continues with these members."""
         self.views.installed(change)
+        self.returns.stays()
 
     def welcome(self, unit: Welcome) -> Welcome:
         """The same, with what those that join are told besides."""

@@ -141,6 +141,11 @@ class PartialsExchange:
         """Of the members of the current view, by their nodes."""
         self.size = self._donor.size
 
+    @property
+    def fetches(self) -> bool:
+        """Nothing is handed out before all is here."""
+        return self._joiner is not None
+
     def enter(self, change: InstallView) -> None:
         """Before a view is told, of which this member is not a new one."""
         if change.joined:

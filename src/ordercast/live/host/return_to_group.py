@@ -83,18 +83,26 @@ class ReturnToGroup:
     def leave_until_read(self) -> None:
         """The others have waited too long for this member's application: they go on, and it returns when that reads.
 
-        One that is given a state, is blocked, or is about to end or to return is not what they wait for. One without
-        which too few would be left for a view stays: who has said that it leaves, and cannot, sends nothing any more.
+        One that is given a state or the beginnings of messages, is blocked, or is about to end or to return is not what
+        they wait for. One without which too few would be left for a view stays, and so does, of several that are asked
+        at once, the one that the others need.
         """
         owner = self._owner
-        if owner.host is None or self._until_read or owner.inbox.is_held or owner.arrivals.returning is not None:
+        if owner.host is None or self._until_read or owner.arrivals.returning is not None:
+            return
+        if owner.inbox.is_held or owner.views.partials.fetches:
             return
         if owner.size <= owner.parameters.least_members:
             return
         if owner.ending.why is None and not owner.reachability.is_blocked:
             self._until_read = True
             self._logs.membership.warning("%s leaves until its application reads: the others have waited", owner.name)
-            owner.host.leave(drain=False)
+            owner.host.leave(drain=False, may_stay=True)
+
+    def stays(self) -> None:
+        """A view has this member: it did not leave, if it was about to."""
+        if self._owner.arrivals.returning is None:
+            self._until_read = False
 
     def left(self) -> bool:
         """It has left; True if that was until its application reads: it returns then.

@@ -52,6 +52,7 @@ ECHO_FROM = 512
 _ECHOED = Struct(">Q")
 """What is sent instead: the counter of the datagram in which the relay received them."""
 _MAX_KEPT = 4096  # datagrams whose echoes are awaited; of more the first count as lost
+_MAX_KEPT_BYTES = 48 << 20  # of their records: more than is ever in flight
 LEAST_PATIENCE = 20 * MILLISECOND
 """After it an acknowledgment that did not come back counts as lost, if rounds take no longer than expected."""
 _TICKS_TO_ASK = 3  # without an answer, as members are asked: one and a half heartbeats
@@ -180,12 +181,16 @@ class RelayClient:
         """Nanoseconds after which an acknowledgment that did not come back counts as lost."""
         self._unanswered, self._silent_ticks = False, 0
         self._asked_at: int | None = None
-        self._kept: deque[tuple[int, bytes]] = deque(maxlen=_MAX_KEPT)  # what an echo may stand for, with its number
+        self._kept: deque[tuple[int, bytes]] = deque()  # what an echo may stand for, with its number
+        self._kept_bytes = 0
 
     def keep(self, number: int, records: bytes) -> None:
         """They are sent to the relay in the datagram with this number, and come back as an echo."""
         if self.is_member and len(records) >= ECHO_FROM:
             self._kept.append((number, records))
+            self._kept_bytes += len(records)
+            while self._kept_bytes > _MAX_KEPT_BYTES or len(self._kept) > _MAX_KEPT:
+                self._forget_first()
 
     def echoed(self, echo: bytes | memoryview) -> bytes | None:
         """What an echo stands for; None: nothing that is kept. What was sent before it was lost, or has come back."""
@@ -194,8 +199,13 @@ class RelayClient:
         (number,) = _ECHOED.unpack(echo)
         kept = self._kept
         while kept and kept[0][0] < number:
-            kept.popleft()
-        return kept.popleft()[1] if kept and kept[0][0] == number else None
+            self._forget_first()
+        return self._forget_first() if kept and kept[0][0] == number else None
+
+    def _forget_first(self) -> bytes:
+        _, records = self._kept.popleft()
+        self._kept_bytes -= len(records)
+        return records
 
     def body_of(self, records: bytes) -> bytes:
         """The body of a datagram to the relay. If it has records, they should come back; without, it only asks."""

@@ -37,6 +37,8 @@ class LeaveGroup(msgspec.Struct, frozen=True, gc=False):
 
     drain: bool = True
     """Own messages are waited for; False: they may be lost. A second input may say False after a first True."""
+    may_stay: bool = False
+    """It does not have to: if the next view has this member, because too few others go on, it does not leave."""
 
 
 class StateLoaded(msgspec.Struct, frozen=True, gc=False):

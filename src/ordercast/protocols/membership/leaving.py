@@ -1,6 +1,8 @@
 """Leaving: who leaves says so when its own messages are where they belong, until a view without it comes.
 
 - L1: it takes no more submissions, waits until all its own messages have arrived, and then goes on helping the others.
+- Too few may be left for a view without it: it stays for now, and says again in each view that it leaves. One that may
+  stay as well does not, and goes on as before.
 """
 
 from typing import Final
@@ -27,17 +29,19 @@ class Leaving(DeclaredState):
 
     leaves: bool  # the application leaves
     drains: bool  # and waits for its own messages
+    may_stay: bool  # if the next view has this member, it does not leave
 
     def __init__(
         self, current: Current, epoch: Epoch, submissions: Submissions, acceptor: Acceptor, coordinator: Coordinator
     ) -> None:
         self.current, self.epoch, self.submissions = current, epoch, submissions
         self.acceptor, self.coordinator = acceptor, coordinator
-        self.leaves = self.drains = False
+        self.leaves = self.drains = self.may_stay = False
 
     def begin(self, event: LeaveGroup, out: list[MemberOutput]) -> NextView | None:
         """The application leaves; once more: it does not wait for its messages any longer."""
         self.drains = event.drain and (self.drains or not self.leaves)
+        self.may_stay = event.may_stay and (self.may_stay or not self.leaves)
         self.leaves = True
         return self._say_if_drained(out)
 
@@ -56,6 +60,14 @@ class Leaving(DeclaredState):
         """Whether all destinations have all own packets: these are in every cut."""
         sizes = self.epoch.machine.log_sizes()
         return sizes.waiting == 0 and sizes.sent == 0 and not self.submissions.waiting
+
+    def enter_view(self, out: list[MemberOutput]) -> NextView | None:
+        """The next view has this member."""
+        if self.may_stay:
+            self.leaves = self.drains = self.may_stay = self.acceptor.leaving = False
+            self.current.cancel_timer("leave", out)
+            return None
+        return self.say(out) if self.acceptor.leaving else None
 
     def say(self, out: list[MemberOutput]) -> NextView | None:
         """To all members of the view."""

@@ -151,8 +151,7 @@ class ViewChange:
         self._tell_view(old, value, out)
         self.submissions.resubmit(again, next_message, value, out)
         self.installer.begin(told_by, value, out)
-        if self.acceptor.leaving:
-            self.decided(self.leaving.say(out), out)
+        self.decided(self.leaving.enter_view(out), out)
 
     def _start_view(self, out: list[MemberOutput]) -> None:
         """What the parts know is about one view."""
