@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from ordercast.cli.shared.store_http import StoreServer
+from ordercast.cli.shared.store_http import StoreServer, listening_at
 from ordercast.replicated import Dict
 from tests.cli.conftest import Command
 from tests.cli.nodes import Nodes, new_group
@@ -124,10 +124,18 @@ def raw(port: int, head: str, body: bytes = b"") -> tuple[int, bytes]:
     return int(answer.split(b" ")[1]), answer
 
 
+def test_a_port_that_is_taken_is_told_before_anybody_is_asked_to_take_it_in(ordercast: Command) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = ordercast(f"store {new_group()} --name D --join local --http {port}")
+    assert done.status == 2
+    assert f"--http: cannot listen at port {port}: Address already in use" in done.sentence
+
+
 def test_hostile_requests_get_an_answer_and_the_store_goes_on() -> None:
     async def test() -> None:
         async with cluster(Dict[Any], "AB") as group:
-            server = await StoreServer(group["A"], group.members["A"], durable=False).serve(0)
+            server = await StoreServer(group["A"], group.members["A"], durable=False).serve(listening_at(0))
             port = server.sockets[0].getsockname()[1]
             for head, body, status in (
                 ("GET /keys/%ff HTTP/1.1\nHost: localhost", b"", 400),

@@ -17,7 +17,7 @@ from ordercast.model.errors import GroupAborted
 from ordercast.wire.datagram import TO_RELAY
 from ordercast.wire.keys import GroupKeys, keys_from_text, new_key
 from ordercast.wire.seal import seal_for
-from tests.live.groups import crash, hear, join, new_name, run
+from tests.live.groups import crash, hear, join, member_of, new_name, run
 from tests.live.ports import free_port
 from tests.live.test_trace_recorder import held
 
@@ -121,6 +121,29 @@ def test_a_channel_that_dies_ends_the_group_by_its_name(order: str) -> None:
         assert asyncio.get_running_loop().time() - began > 0.9
 
     run(test)
+
+
+def test_a_channel_that_is_not_there_yet_is_missed_at_once_and_used_as_soon_as_it_is(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def test() -> None:
+        port, name = free_port(), new_name()
+        options: Any = {"members": NAMES, "order": "total", "relay": f"127.0.0.1:{port}", "failure_timeout": 3.0}
+        options["insecure"] = True  # as the relay
+        joined = await asyncio.gather(*(join(name, name=each, timeout=10, **options) for each in NAMES))
+        while "does not answer" not in caplog.text:
+            await asyncio.sleep(0.05)
+        channel = channel_at(port, name)
+        await asyncio.sleep(0.5)
+        for group in joined:
+            assert not member_of(group).transport.relay_is_silent, "it was asked, and has answered"
+        await asyncio.wait_for(joined[0].send(b"it lives", until="known_stable"), 2.5)
+        await asyncio.gather(*(group.close() for group in joined))
+        channel.close()
+
+    with caplog.at_level("WARNING", "ordercast.protocol"):
+        run(test)
+    assert {record.getMessage().split(" at ")[0] for record in caplog.records} == {"the relay"}
 
 
 def test_a_channel_waits_for_what_was_overtaken_as_long_as_its_members_do() -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import socket
 from collections.abc import Awaitable, Mapping
 from http import HTTPStatus
 from typing import Any, TypeVar
@@ -36,6 +37,11 @@ class _Request(msgspec.Struct):
     body: bytes
 
 
+def listening_at(port: int) -> socket.socket:
+    """A socket at a port of this machine, 0 is any free one; nobody is answered yet. Raises `OSError`."""
+    return socket.create_server(("127.0.0.1", port))
+
+
 class StoreServer:
     """Answers requests about one store.
 
@@ -47,9 +53,9 @@ class StoreServer:
         """`durable`: changes are answered when they are on the disks of a majority."""
         self._store, self._group, self._durable = store, group, durable
 
-    async def serve(self, port: int) -> asyncio.Server:
-        """Listens at a port of this machine; 0 is any free one."""
-        return await asyncio.start_server(self._connected, "127.0.0.1", port, limit=_MAX_HEAD)
+    async def serve(self, listening: socket.socket) -> asyncio.Server:
+        """Answers who connects to this socket."""
+        return await asyncio.start_server(self._connected, sock=listening, limit=_MAX_HEAD)
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:

@@ -4,11 +4,12 @@ import asyncio
 import sys
 from contextlib import suppress
 from signal import SIGINT, SIGTERM
+from socket import socket
 from typing import Any
 
 from ordercast.cli.shared.pipes import lines_of
 from ordercast.cli.shared.printing import counted
-from ordercast.cli.shared.store_http import StoreServer
+from ordercast.cli.shared.store_http import StoreServer, listening_at
 from ordercast.model.errors import ConfigError, GroupError, LocalProtocolError, OrdercastError
 from ordercast.replicated import Dict, Member, join
 
@@ -24,11 +25,17 @@ class StoreProcess:
         """`port`: of the HTTP face; None: there is none. `durable`: there is a log."""
         self._store: Dict[Any] = Dict()
         self._port, self._durable = port, durable
+        self._listening: socket | None = None
         self._watching: set[asyncio.Task[None]] = set()
         self._interrupted = False
 
     async def run(self, group: str, **options: Any) -> int:
-        """The exit status."""
+        """The exit status. If the port is in use, the group never hears of this member."""
+        if self._port is not None:
+            try:
+                self._listening = listening_at(self._port)
+            except OSError as error:
+                raise ConfigError(f"--http: cannot listen at port {self._port}: {error.strerror}") from error
         task = asyncio.current_task()
         assert task is not None
         for signal in (SIGINT, SIGTERM):
@@ -53,11 +60,8 @@ class StoreProcess:
         others = ", ".join(name for name in member.members if name != member.me) or "nobody else"
         _say(f"{member.me} is in the group {member.group.name} with {others}; {counted(len(self._store), 'key')}")
         server = None
-        if self._port is not None:
-            try:
-                server = await StoreServer(self._store, member, durable=self._durable).serve(self._port)
-            except OSError as error:
-                raise ConfigError(f"--http: cannot listen at port {self._port}: {error.strerror}") from error
+        if self._listening is not None:
+            server = await StoreServer(self._store, member, durable=self._durable).serve(self._listening)
             host, port = server.sockets[0].getsockname()[:2]
             _say(f"http://{host}:{port}/keys")
         try:

@@ -52,6 +52,12 @@ class HealthLog:
             listed = ", ".join(sorted(names))
             self._logs.protocol.warning("sending waits: %s does not read", listed, extra={"peer": listed})
 
+    def waits_for_relay(self, relay: object, now: float) -> None:
+        """It is asked, and does not answer."""
+        if self._is_due("relay", now):
+            self._logged_at["relay"] = now
+            self._logs.protocol.warning("the relay at %s does not answer: is ordercast relay running there?", relay)
+
     def _check_rejected(self, dropped: Mapping[str, int], now: float) -> None:
         for reason in _REJECTED & dropped.keys():
             rejected = dropped[reason] - self._counted[reason]

@@ -68,7 +68,10 @@ class Upkeep:
             owner.state.tick()
             if owner.log is not None:
                 owner.log.tick()
-            if transport.watch_relay() > _RELAY_TICKS:
+            silent = transport.watch_relay()
+            if transport.relay_is_silent:
+                self._health.waits_for_relay(self._relay, self._loop.time())
+            if silent > _RELAY_TICKS:
                 owner.ending.abort(
                     f"the relay at {self._relay} is unreachable from {owner.name}: "
                     f"no answer for {2 * parameters.failure_timeout / SECOND:g} s"

@@ -209,8 +209,8 @@ class RelayClient:
 
     def body_of(self, records: bytes) -> bytes:
         """The body of a datagram to the relay. If it has records, they should come back; without, it only asks."""
-        if records:
-            self._unanswered = True
+        if records and not self._unanswered:
+            self._unanswered, self._silent_ticks = True, 0
         return RELAY_INCARNATION.pack(self.incarnation) + records
 
     def answered(self) -> None:
@@ -240,11 +240,27 @@ class RelayClient:
         return former
 
     def tick(self) -> int:
-        """For how many ticks, of which this is one, nothing of ours has come back; 0 if nothing should have."""
-        if not self._unanswered or self.is_member:
+        """For how many ticks, of which this is one, nothing of ours has come back; 0 if nothing should have.
+
+        One that was never heard of is asked, whether anything was sent by it or not.
+        """
+        if not self._is_awaited():
             return 0
         self._silent_ticks += 1
-        return self._silent_ticks
+        return self._silent_ticks if self._unanswered else 0
+
+    @property
+    def is_unknown(self) -> bool:
+        """Nothing has come from it yet."""
+        return self.incarnation == 0
+
+    @property
+    def is_silent(self) -> bool:
+        """It is asked, and does not answer."""
+        return self._is_awaited() and self._silent_ticks > 2 * _TICKS_TO_ASK
+
+    def _is_awaited(self) -> bool:
+        return not self.is_member and (self._unanswered or self.is_unknown)
 
     def must_be_asked(self) -> bool:
         """True if it is silent for so long that what was sent to it, or its answer, may be lost."""

@@ -227,9 +227,14 @@ class Sending:
         if table.relay is None:
             return 0
         silent = table.relay.tick()
-        if silent and table.relay.must_be_asked():
+        if (silent or table.relay.is_unknown) and table.relay.must_be_asked():
             self._send_to_relay(table.relay, b"")
         return silent
+
+    @property
+    def relay_is_silent(self) -> bool:
+        """A relay that is not a member is asked, and does not answer."""
+        return self._table.relay is not None and self._table.relay.is_silent
 
     def _send_to_relay(self, relay: RelayClient, records: bytes, *, waits: bool = False) -> None:
         table = self._table

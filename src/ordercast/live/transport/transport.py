@@ -166,6 +166,11 @@ class Transport:
         return self.table.session
 
     @property
+    def relay_is_silent(self) -> bool:
+        """A relay that is not a member is asked, and does not answer."""
+        return self._sending.relay_is_silent
+
+    @property
     def relayed(self) -> bool:
         """What is sent to all goes by a relay."""
         return self.table.relayed
