@@ -18,6 +18,8 @@ from typing import Any, NamedTuple
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
+from tests.mutations.awake import TICK, Awake
+
 settings.register_profile(
     "mutations",
     derandomize=True,
@@ -36,7 +38,7 @@ def load_profile() -> None:
 PATIENCE = 8
 """How many times longer than it should a check, or a battery, may take until a mutation is known to have no end."""
 WAITING = 10
-"""Seconds that a check may take beyond the limit of its processor time, on a machine that has other things to do."""
+"""Seconds that a check may wait of its own accord, beyond the limit of its processor time."""
 _CASE: Any = type(pytest.param())  # a case with a name or marks of its own
 
 
@@ -115,15 +117,22 @@ class _TooLong(BaseException):
 def _limited(seconds: float) -> Iterator[None]:
     """Raises in the midst of it after so much processor time, or if it waits for what never comes."""
 
+    awake, most = Awake(), seconds + WAITING
+    tick = min(TICK, most / 8) if seconds else 0  # all that a pause of the whole run counts for
+
     def end(number: int, frame: FrameType | None) -> None:
-        del frame
-        what = "processor time" if number == signal.SIGPROF else "waiting"
-        raise _TooLong(f"{seconds if number == signal.SIGPROF else seconds + WAITING:.1f} s of {what}")
+        del number, frame
+        raise _TooLong(f"{seconds:.1f} s of processor time")
+
+    def look(number: int, frame: FrameType | None) -> None:
+        del number, frame
+        if awake.look(tick) >= most:
+            raise _TooLong(f"{most:.1f} s of waiting")
 
     signal.signal(signal.SIGPROF, end)
-    signal.signal(signal.SIGALRM, end)
+    signal.signal(signal.SIGALRM, look)
     signal.setitimer(signal.ITIMER_PROF, seconds)
-    signal.setitimer(signal.ITIMER_REAL, seconds + WAITING if seconds else 0)
+    signal.setitimer(signal.ITIMER_REAL, tick, tick)
     try:
         yield
     finally:

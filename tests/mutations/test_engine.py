@@ -1,12 +1,17 @@
 """What the engine of mutations measures, keeps and believes."""
 
 import json
+import os
+import signal
 import threading
+import time
+from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
 
 from tests.mutations import battery, measurement, mutation, results
+from tests.mutations.awake import TICK, Awake
 from tests.mutations.battery import Check, checks_of, first_failure
 from tests.mutations.measurement import measured
 from tests.mutations.results import Results
@@ -129,6 +134,31 @@ def test_a_check_that_waits_for_what_never_comes_is_named(monkeypatch: pytest.Mo
     assert failed is not None
     assert failed.check == "test_engine::waits_for_ever"
     assert failed.why == "no end after 0.3 s of waiting"
+
+
+def sleeps() -> None:
+    time.sleep(0.2)
+
+
+def test_the_time_in_which_a_run_is_stopped_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(battery, "WAITING", 0.6)
+    here, there = get_context("fork").Pipe(duplex=False)
+
+    def checked() -> None:
+        there.send("begins")
+        there.send(first_failure([own("sleeps")]))
+
+    process = get_context("fork").Process(target=checked)
+    process.start()
+    assert process.pid is not None
+    assert here.recv() == "begins"
+    awake = Awake(process.pid)
+    os.kill(process.pid, signal.SIGSTOP)
+    time.sleep(1)
+    assert awake.look() <= TICK
+    os.kill(process.pid, signal.SIGCONT)
+    assert here.recv() is None
+    process.join()
 
 
 def test_a_resumed_run_takes_over_what_still_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import NamedTuple
 
+from tests.mutations.awake import TICK, Awake
 from tests.mutations.battery import Check, Failed, first_failure
 from tests.mutations.mutation import Mutation
 from tests.mutations.systematic import Spot
@@ -49,11 +50,12 @@ def outcomes(trials: Iterable[Trial], at_once: int = 0) -> Iterator[Outcome]:
                 process = _FORK.Process(target=_try, args=(trial, there))
                 process.start()
                 there.close()
-                running[here] = _Running(trial, process, time.monotonic())
+                running[here] = _Running(trial, process, time.monotonic(), Awake(process.pid or "self"))
             if not running:
                 return
-            spoken = wait(list(running), timeout=0.5)
-            for pipe in [pipe for pipe, it in running.items() if pipe in spoken or it.is_late()]:
+            spoken = wait(list(running), timeout=TICK)
+            late = [pipe for pipe, it in running.items() if it.is_late()]
+            for pipe in [pipe for pipe in running if pipe in spoken or pipe in late]:
                 yield running.pop(pipe).ended(pipe)
     finally:
         for it in running.values():
@@ -98,9 +100,10 @@ class _Running(NamedTuple):
     trial: Trial
     process: BaseProcess
     began: float
+    awake: Awake
 
     def is_late(self) -> bool:
-        return time.monotonic() - self.began > self.trial.seconds
+        return self.awake.look() > self.trial.seconds
 
     def ended(self, pipe: Connection) -> Outcome:
         """Its last word; a process that has none came to no end, or broke."""
