@@ -3,6 +3,7 @@ BIN := .venv/bin
 # Four workers for two cores: many tests wait for timeouts. A larger machine may say JOBS=8.
 JOBS ?= 4
 SOAK_SECONDS ?= 600
+MUTANTS_JSON ?= build/mutants.jsonl
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo docs test check format bench compiled soak mutants clean
@@ -62,9 +63,11 @@ soak: install ## random runs on Spark for SOAK_SECONDS, then the tests that take
 	$(BIN)/ordercast soak --seconds $(SOAK_SECONDS) --first $$(date +%s) --out soak/$$(date +%Y%m%d-%H%M%S)
 	@SOAK_SECONDS=$(SOAK_SECONDS) $(BIN)/pytest -m "soak or cluster" -n $(JOBS) -s
 
+# Hours: it goes on where it was ended, as far as the code is the same. MUTANTS_JSON=other.jsonl begins anew.
 mutants: install ## break our own code on purpose, rule by rule and then systematically, and see which test notices
-	@$(BIN)/python -m tests.mutations
-	@$(BIN)/python -m tests.mutations --systematic
+	@mkdir -p $(dir $(MUTANTS_JSON))
+	@$(BIN)/python -m tests.mutations --json $(MUTANTS_JSON).semantic --resume; semantic=$$?; \
+		$(BIN)/python -m tests.mutations --systematic --json $(MUTANTS_JSON) --resume && exit $$semantic
 
 clean: ## forget .venv and caches
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist site docs/project docs/reference/api

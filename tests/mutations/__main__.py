@@ -29,8 +29,9 @@ def main() -> int:
     suites = [suite for suite in SUITES if not asked.only or suite.name in asked.only]
     found: list[Row] = []
     controls = Controls()
+    not_tried: dict[str, str] = {}
     try:
-        found.extend(_watched(suites, asked, controls, Console(stderr=True)))
+        found.extend(_watched(suites, asked, controls, not_tried, Console(stderr=True)))
     except KeyboardInterrupt:
         console.print("interrupted: this is what was tried so far")
     if asked.all:
@@ -41,7 +42,9 @@ def main() -> int:
         console.print(_table("Survivors", survivors))
     for (module, check), why in controls.failed.items():
         console.print(f"{check} fails when {module} is loaded by this command without a change: {why}", markup=False)
-    return 1 if survivors or controls.failed else 0
+    for suite, why in not_tried.items():
+        console.print(f"{suite} was not tried to its end: {why}", markup=False)
+    return 1 if survivors or controls.failed or not_tried else 0
 
 
 def _arguments() -> argparse.Namespace:
@@ -61,8 +64,17 @@ def _arguments() -> argparse.Namespace:
     return asked
 
 
-def _watched(suites: Sequence[Suite], asked: argparse.Namespace, controls: Controls, console: Console) -> Iterator[Row]:
-    """All rows, with progress; survivors are told as they are found. Each suite gets its share of the time."""
+def _watched(
+    suites: Sequence[Suite],
+    asked: argparse.Namespace,
+    controls: Controls,
+    not_tried: dict[str, str],
+    console: Console,
+) -> Iterator[Row]:
+    """All rows, with progress; survivors are told as they are found. Each suite gets its share of the time.
+
+    A suite that cannot be tried, since one of its tests fails on the code as it is, does not keep the others from it.
+    """
     results = Results(Path(asked.json) if asked.json else None, resume=asked.resume)
     measurements = Path(f"{asked.json}.lines") if asked.json else None
     until = time.monotonic() + asked.seconds
@@ -74,14 +86,18 @@ def _watched(suites: Sequence[Suite], asked: argparse.Namespace, controls: Contr
             fresh = [it for it, row in zip(mutations, earlier, strict=True) if row is None]
             share = time.monotonic() + (until - time.monotonic()) / left
             task = progress.add_task(suite.name, total=len(mutations), completed=len(mutations) - len(fresh))
-            for tried in outcomes(_while(share, suite.trials(fresh, measurements)), asked.at_once):
-                progress.advance(task)
-                outcome = controls.believed(tried)
-                row = results.add(suite, outcome)
-                if outcome.noticed is None:
-                    line = f"survives: {suite.name}, {row['file']}: {row['mutation']} ({row['checks']} tests run it)"
-                    progress.console.print(line, markup=False, soft_wrap=True)
-                yield row
+            try:
+                for tried in outcomes(_while(share, suite.trials(fresh, measurements)), asked.at_once):
+                    progress.advance(task)
+                    outcome = controls.believed(tried)
+                    row = results.add(suite, outcome)
+                    if outcome.noticed is None:
+                        where = f"{suite.name}, {row['file']}: {row['mutation']}"
+                        line = f"survives: {where} ({row['checks']} tests run it)"
+                        progress.console.print(line, markup=False, soft_wrap=True)
+                    yield row
+            except RuntimeError as error:
+                not_tried[suite.name] = str(error)
             progress.remove_task(task)
 
 

@@ -65,7 +65,10 @@ def measured(checks: Iterable[Check], code: Sequence[str], file: Path | None = N
 
 
 def _measure(check: Check, code: Sequence[str], at_import: Lines, needed: set[str]) -> Measured:
-    seconds, on_processor, loaded = apart(lambda: _times(check))
+    try:
+        seconds, on_processor, loaded = apart(lambda: _times(check))
+    except RuntimeError:  # once may be the machine's fault: a run of hours is not to end for it
+        seconds, on_processor, loaded = apart(lambda: _times(check))
     needed |= loaded
     limited = check._replace(limit=2 + PATIENCE * on_processor)
     if on_processor > TRACED_BELOW:

@@ -1,7 +1,7 @@
 """What came of the mutations that were tried, in a file: a line of JSON for each, so that a run can be resumed.
 
-A row holds for the code that it was found on: who noticed a mutation notices it until its module changes; a survivor
-may be noticed as soon as anything changes, code or tests.
+A row holds for the code that it was found on: who noticed a mutation notices it until its module changes, or, of one
+that is written by hand, the module that has it; a survivor may be noticed as soon as anything changes, code or tests.
 """
 
 import json
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.mutations.measurement import digest_of_code
-from tests.mutations.mutation import Mutation, source_of
+from tests.mutations.mutation import Mutant, Mutation, path_of, source_of
 from tests.mutations.suites import Suite
 from tests.mutations.trials import Outcome
 
@@ -66,7 +66,10 @@ def file_of(mutation: Mutation) -> str:
 
 
 def _digest_of_module(mutation: Mutation) -> str:
-    return sha256(source_of(mutation.module).encode()).hexdigest()[:16]
+    """Of what is broken, and of what breaks it if that is written by hand."""
+    by_hand = path_of(mutation.change.__module__) if isinstance(mutation, Mutant) else None
+    text = source_of(mutation.module) + (by_hand.read_text() if by_hand else "")
+    return sha256(text.encode()).hexdigest()[:16]
 
 
 def _digest_of_all(suite: Suite) -> str:

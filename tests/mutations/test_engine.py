@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import sys
 import threading
 import time
 from multiprocessing import get_context
@@ -10,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.mutations import battery, measurement, mutation, results
+from tests.mutations import __main__, battery, measurement, mutation, results
 from tests.mutations.awake import TICK, Awake
-from tests.mutations.battery import Check, checks_of, first_failure
+from tests.mutations.battery import Check, Failed, checks_of, first_failure
 from tests.mutations.measurement import measured
 from tests.mutations.results import Results
 from tests.mutations.suites import Battery, Suite
@@ -179,3 +180,31 @@ def test_a_resumed_run_takes_over_what_still_holds(tmp_path: Path, monkeypatch: 
     Results(file, resume=False)
     assert not file.exists()
     assert json.loads(json.dumps(rows)) == rows
+
+
+def test_a_row_of_a_mutant_written_by_hand_holds_until_it_is_written_otherwise(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mutant = SUITE.mutants()[0]
+    rows = Results(tmp_path / "rows", resume=False)
+    row = rows.add(SUITE, Outcome(Trial("two", mutant, [], 60), Failed("test_gaps::any", "so"), 0))
+    again = Results(tmp_path / "rows", resume=True)
+    assert again.known(SUITE, mutant) == row
+    monkeypatch.setattr(results, "path_of", lambda _: Path(__file__))
+    assert again.known(SUITE, mutant) is None
+
+
+def test_a_suite_that_cannot_be_tried_does_not_keep_the_others_from_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fails(*_: object) -> None:
+        raise RuntimeError("a check does not pass on the code as it is")
+
+    broken = SUITE._replace(name="broken", battery=Battery([]))
+    monkeypatch.setattr(broken.battery, "measured", fails)
+    monkeypatch.setattr(__main__, "SUITES", [broken, SUITE._replace(code=[OTHER])])
+    monkeypatch.setattr(sys, "argv", ["mutations", "--systematic"])
+    assert __main__.main() == 1
+    told = capsys.readouterr().out
+    assert "broken was not tried to its end: a check does not pass on the code as it is" in told
+    assert "protocols/shared/destinations.py" in told
