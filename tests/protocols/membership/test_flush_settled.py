@@ -145,6 +145,38 @@ def test_whoever_waits_for_what_is_settled_polls_the_source() -> None:
     assert machine.log_sizes().accepted == 1
 
 
+def test_an_own_packet_waits_for_what_was_sent_before_it_too() -> None:
+    group = Members(3)
+    lost = group.send(0, b"x", 1)
+    group.receive(group.send(0, b"y", 0, 2), 2)
+    group.say(2, 0)
+    assert group.levels[0][b"y"] is Level.ACCEPTED  # by all its destinations, but x is not settled
+    group.receive(lost, 1)
+    group.say(1, 0)
+    assert group.levels[0][b"y"] is Level.PREACKNOWLEDGED
+
+
+def test_a_packet_to_its_sender_alone_is_settled_as_soon_as_all_before_it_are() -> None:
+    group = Members(2)
+    group.send(0, b"x", 0)
+    settlement = group.machines[0].settlement
+    assert not settlement.unsettled  # nobody will ask for it, and no acknowledgment will come to forget it
+    group.send(0, b"y", 1)
+    group.send(0, b"z", 0)
+    assert [packet.payload for packet in settlement.unsettled] == [b"y", b"z"]
+
+
+def test_what_waits_for_its_source_is_not_told_as_preacknowledged() -> None:
+    group = Members(4)
+    group.send(0, b"x", 1)
+    group.receive(group.send(0, b"y", 2), 2)  # waits until 0 has settled x
+    group.receive(group.send(3, b"z", 1, 2), 2)  # waits until 1 has accepted it
+    (ready,) = group.note(2, group.machines[2].handle(TimerFired("status")))
+    assert isinstance(ready, Ready)
+    assert ready.status.expects == (2, 0, 0, 1)
+    assert ready.status.preacknowledged_below == (1, 0, 0, 0)
+
+
 def test_the_window_counts_what_is_not_settled() -> None:
     group = Members(3, window=2)
     lost = group.send(0, b"x", 1)

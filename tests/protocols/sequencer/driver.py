@@ -67,10 +67,12 @@ class Outputs(NamedOutputs):
         return found
 
 
-def config(nodes: int = 3, window: int = 8, polls_to_abort: int = 64, **options: Any) -> GroupConfig:
+def config(
+    nodes: int = 3, window: int = 8, polls_to_abort: int = 64, *, views: bool = False, **options: Any
+) -> GroupConfig:
     return GroupConfig(
-        nodes=nodes, window=window, polls_to_abort=polls_to_abort, sequencer=SequencerConfig(**options)
-    )  # fmt: skip
+        nodes=nodes, window=window, polls_to_abort=polls_to_abort, views=views, sequencer=SequencerConfig(**options)
+    )
 
 
 class Node(Seat[Outputs]):

@@ -186,6 +186,20 @@ def test_a_sender_has_its_own_data() -> None:
     assert node.hears(announcement(0, (E2, 0))).delivered == ["a"]
 
 
+def test_my_data_are_not_taken_for_those_of_another_with_the_same_number() -> None:
+    node = Node(E3)
+    node.submits("x")
+    assert not node.hears(announcement(0, (E2, 0))).accepted
+    assert node.hears(direct(E2, 0, "a")).delivered == ["a"]
+
+
+def test_data_are_kept_as_far_ahead_as_the_bytes_of_the_history_allow() -> None:
+    """Of packets of 5 bytes and more, a history of 9 bytes holds two, and there is no third while it has that many."""
+    node = Node(E3, window=1, history=100, history_bytes=9, direct_from=5)
+    assert not node.hears(direct(E2, 2, "sent behind two that I lack")).discards
+    assert node.hears(direct(E2, 3, "too far")).discards == ["ahead"]
+
+
 def test_data_are_kept_once_and_not_without_end() -> None:
     """Its sender is ahead by its window at most, and by what the sequencer keeps."""
     node = Node(E3, window=2, history=3)
@@ -264,6 +278,17 @@ def test_questions_back_off_less_so_while_the_sequencer_is_silent() -> None:
         node.hears(broadcast(1, "b"))
         node.fires("need")
         assert node.running["need"] < 2 * repeat
+
+
+def test_in_a_view_of_a_changing_group_unanswered_questions_are_counted_to_an_end() -> None:
+    """They tell nobody that the sequencer is gone, and only spread the timer: the count goes past the limit by one."""
+    node = Node(E2, suspect_after=3, views=True)
+    node.submits("a")
+    counts = []
+    for _ in range(9):
+        node.fires("need")
+        counts.append(node.machine.timers.unanswered)
+    assert counts == [0, 1, 2, 3, 4, 4, 4, 4, 4], "it asks when the timer fires first"
 
 
 def test_nobody_asks_while_more_becomes_known_as_received_by_everybody() -> None:

@@ -150,6 +150,14 @@ def test_a_history_is_full_when_its_bytes_are_and_has_room_when_they_are_stable(
     assert node.machine.orderer.history_bytes == 6
 
 
+def test_a_history_that_fills_up_in_an_idle_group_does_not_wait_for_the_next_heartbeat() -> None:
+    node = sequencer(history=1, heartbeat=1_000_000_000)
+    node.hears(offer(E2, 1, "b"))
+    assert node.running["status"] >= 1_000_000_000
+    assert node.hears(offer(E2, 0, "a")).broadcasts == ["0:a"]
+    assert node.running["status"] < 2 * node.machine.config.timing.cooldown, "acknowledgments may be under way"
+
+
 def test_who_has_all_but_half_of_the_bytes_is_not_asked() -> None:
     node = Node(E1, nodes=4, history=100, history_bytes=12)
     node.submits(*"abcde")

@@ -189,6 +189,14 @@ def test_the_new_sequencer_knows_duplicates_of_the_old_view() -> None:
     assert group.delivered(E2, E3) == ["a", "a"]
 
 
+def test_what_the_old_view_left_in_the_history_takes_its_bytes_in_the_new_one() -> None:
+    node = Node(E2, history_bytes=6)
+    node.hears(broadcast(0, "a", E1), broadcast(1, "b", E1))  # 3 bytes each with its length
+    node.hears(Install(1, E3, NextView(1, 0b110, E2, 2, "E1 did not answer")))
+    assert not node.submits("c").broadcasts
+    assert node.hears(Acknowledgment(1, E3, 1, (), wants_status=False)).broadcasts == ["2:c"]
+
+
 def test_rounds_of_synchronisation_begin_anew() -> None:
     node = Node(E3)
     node.hears(Synchronise(0, E1, 7, 1, 0, 0, 0b111))

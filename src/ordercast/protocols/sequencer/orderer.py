@@ -354,7 +354,7 @@ class Orderer(DeclaredState):
         for node in members(asked):
             if self.unanswered[node] > self.config.sequencer.suspect_after:
                 suspects |= 1 << node
-            if not (self.config.views and suspects >> node & 1):  # nobody acts on it, so nothing would end the count
+            else:  # nobody may act on a suspicion, and then nothing else would end the count
                 self.unanswered[node] += 1
         if self.sync_phase:
             self._send_phase(out)

@@ -296,7 +296,6 @@ class Spo(LossDetection):
         """With views: all that follows when own packets were sent, or accepted by all their destinations."""
         settlement = self.settlement
         if settlement.unsettled and settlement.settle_own(self.sent, self.next_seq):
-            self.window_changed = True
             if settlement.held[self.me]:
                 self.note_preacknowledged(self.me, settlement.release(self.me, []), out)
             if settlement.owes_status():
@@ -391,10 +390,9 @@ class Spo(LossDetection):
         patient, self.poll_timer, self.patient = self.patient, False, False
         if not self.unfinished():
             return
-        heads, backoff = self.heads(), self.backoff
-        if self.has_delivered_all() and not patient:  # it was set for what has come meanwhile
-            self.start_poll_timer(heads, out)
+        if self.has_delivered_all() and not patient:  # it was set for what has come meanwhile; a patient one follows
             return
+        heads, backoff = self.heads(), self.backoff
         wants = self.blockers([before == now for before, now in zip(self.heads_at_poll, heads, strict=True)])
         backoff.progress = not wants
         if backoff.advance():
