@@ -38,6 +38,8 @@ def test_a_member_alone_has_everything_at_once(protocol: str, resilience: int) -
         assert [output.level for output in out if isinstance(output, Reached)] == [1, 2, 3]
         assert [output.packet for output in out if isinstance(output, Deliver)] == [packet]
         assert not [output for output in out if isinstance(output, Send | SetTimer | Abort)]
+    if protocol in {"to", "prito", "prio"}:
+        assert machine.deliveries.count == 9
     assert machine.waits_for() == ()
     assert set(vars_of(machine.log_sizes())) == {0}
     again = machine_of(protocol, 0, 1, window=2, quota=2, log_limit=2, sequencer=sequencer)
@@ -169,6 +171,23 @@ def test_what_waits_for_the_window_is_left_over_behind_what_was_sent(protocol: s
     assert flush.finish(cut, {}) == []
     assert flush.left_over(cut) == events
     assert before.expected[2] == 0
+
+
+@pytest.mark.parametrize("protocol", FLUSHES)
+def test_what_has_been_delivered_counts_in_a_report_though_no_log_has_it_any_more(protocol: str) -> None:
+    machines = [machine_of(protocol, place, 2) for place in (0, 1)]
+    waiting: list[Any] = [(machines[0], Submit(0b11, (1,), payload)) for payload in (b"x", b"y")]
+    delivered = 0
+    while waiting:
+        machine, event = waiting.pop(0)
+        for output in machine.handle(event):
+            if isinstance(output, Send):
+                waiting += [(each, Receive(output.unit)) for each in machines]
+            elif isinstance(output, SetTimer) and (delivered < 4 or output.name == "status"):
+                waiting.append((machine, Fired(output.name)))
+            delivered += isinstance(output, Deliver)
+    assert delivered == 4
+    assert {flush_class(protocol)(machine).report().expected[0] for machine in machines} == {2}
 
 
 # --- cuts ---

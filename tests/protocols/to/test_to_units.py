@@ -37,6 +37,14 @@ def test_every_unit_has_its_sender_and_a_word() -> None:
         assert {unit.asks_for() for unit in units} == {None}
 
 
+def test_what_only_acknowledges_may_wait() -> None:
+    peer = Peer(E2)
+    data = peer.sends("x")
+    assert [unit.can_wait() for unit in (peer.ready(), peer.standing(), peer.standing(E1))] == [True] * 3
+    others = [data, peer.marker(0), peer.vector(0, 0, 0), peer.carries(data, 0, 0, 0)]
+    assert [unit.can_wait() for unit in others] == [False] * 4
+
+
 def test_a_vector_is_one_whether_it_carries_or_not() -> None:
     peer = Peer(E2)
     plain, carrying = peer.vector(1, 2, 3), peer.carries(peer.sends("x"), 1, 2, 3)
