@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from ordercast.model.config import Timing
-from ordercast.model.machine import Resumed
+from ordercast.model.config import RecoveryPolicy, Timing
+from ordercast.model.machine import Resumed, Submit
 from ordercast.model.units import Unit
 from ordercast.protocols.spo.units import Data, Ready
 from ordercast.protocols.st.units import ResetDone, ResetReply
@@ -87,6 +87,25 @@ def test_what_was_sent_in_a_finished_epoch_takes_no_place_in_the_window() -> Non
     e1.submits("b", E2)
     out = e1.hears(e2.reply(), e3.reply(), e2.done(), e3.done())
     assert [unit.packet.payload for unit in out.of(Data)] == [b"b"]
+
+
+@pytest.mark.parametrize(("recovery", "left"), [(RecoveryPolicy.SELECTIVE, set()), (RecoveryPolicy.GO_BACK_N, {0})])
+def test_that_something_is_to_all_matters_until_all_have_it(recovery: RecoveryPolicy, left: set[int]) -> None:
+    """After a recovery they have it, unless it is taken back and sent again."""
+    e1, e2, e3 = Node(E1, recovery=recovery), Peer(E2), Peer(E3)
+    e1.handle(Submit(0b111, (1,), b"x", to_all=True))
+    e1.hears(e2.reply(), e3.reply(), e2.done(), e3.done())
+    assert e1.machine.normal.epoch == 1
+    assert e1.machine.normal.to_all == left
+
+
+def test_a_member_alone_finishes_an_epoch_by_itself() -> None:
+    """Nothing is lost there; but whatever a unit that claims to be its own may say, it goes on."""
+    node, forged = Node(E1, nodes=1, views=True), Peer(E1, nodes=1)
+    forged.sends("never sent", E1)
+    out = node.hears(forged.sends("nor this", E1))
+    assert (len(out.stops), len(out.resumes)) == (1, 1)
+    assert node.submits("x", E1).delivered == ["x"]
 
 
 def test_a_reset_timer_that_comes_late_does_nothing() -> None:

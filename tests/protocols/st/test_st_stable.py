@@ -1,5 +1,7 @@
 """ST with `delivers_stable`: what is pre-acknowledged is delivered, and nobody hurries with the second round."""
 
+from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -9,6 +11,8 @@ from ordercast.model.errors import ConfigError
 from ordercast.model.machine import Abort, Deliver, Drained, GiveUp, SetTimer
 from ordercast.model.runs import Channel, Network, RunConfig
 from ordercast.protocols.spo.units import Ready
+from ordercast.protocols.st.machine import St
+from ordercast.protocols.st.state import OWN, RECEIVED
 from tests.protocols.st.driver import E1, E2, E3, Group, Node, Outputs, Peer
 
 STATUS = Timing().status
@@ -74,6 +78,40 @@ def test_new_data_are_acknowledged_as_soon_as_ever() -> None:
     (timer,) = [each for each in out if isinstance(each, SetTimer)]
     assert timer.after < 2 * STATUS
     assert e1.handle(Drained()).units
+
+
+def test_a_recovery_delivers_nothing_twice_and_forgets_what_it_knew_of_that() -> None:
+    e1, e2, e3 = Node(E1, delivers_stable=True, polls_late=True), Peer(E2), Peer(E3)
+    a = e2.sends("a", *ALL)
+    e1.hears(a)
+    own = e1.handle(Drained())
+    e1.hears(*own.units, e2.expecting(0, 1, 0).ready())
+    assert e1.hears(e3.expecting(0, 1, 0).ready()).delivered == ["a"]
+    out = e1.hears(e3.reply(a), e2.reply(a, sent=[a]), e2.done(), e3.done())
+    for peer in e2, e3:
+        peer.epoch = 1
+        out += e1.hears(peer.ready())
+    assert (out.delivered, out.acknowledged) == ([], ["a"])
+    assert (e1.machine.normal.buffered, e1.machine.finished.delivered) == (0, set())
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        lambda machine: machine.normal.waiting,
+        lambda machine: machine.normal.to_resend,
+        lambda machine: machine.finished.packets,
+        lambda machine: machine.normal.accepted.logs[RECEIVED],
+        lambda machine: machine.normal.accepted.logs[OWN],
+    ],
+    ids=["submitted", "sent again", "of finished epochs", "received", "sent"],
+)
+def test_who_has_anything_that_is_not_delivered_is_in_a_hurry(log: Callable[[St], deque[Any]]) -> None:
+    """Whatever it is: each of these alone."""
+    machine = Node(E1, delivers_stable=True).machine
+    assert machine.normal.is_in_no_hurry()
+    log(machine).append((0, Peer(E2).sends("a", *ALL).packet))
+    assert not machine.normal.is_in_no_hurry()
 
 
 def test_a_group_that_is_given_up_delivers_nothing_twice() -> None:
