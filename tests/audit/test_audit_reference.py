@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ordercast.audit.reference import add_missing_by_counters, audit
+from ordercast.audit.reference import add_missing_by_counters, audit, check_run
 from ordercast.audit.run_rows import is_uniform, runs_by_name
 from ordercast.audit.services import PROMISES
 from ordercast.audit.verdict import MOST_WITNESSES, Finding, Verdict
@@ -15,7 +15,7 @@ from ordercast.model.services import Service
 from ordercast.trace.reader import read_runs
 from ordercast.trace.run_writer import TraceWriter
 from ordercast.trace.schema import CONFIG, EventField
-from tests.audit.figures import Figure, Row
+from tests.audit.figures import Figure, Row, columns
 
 BY_LETTER = ["a123 b123", "p123", "x123"]
 TOTAL = ["a p b x"] * 3
@@ -236,6 +236,21 @@ def test_what_a_run_counted_and_its_record_lacks_is_told(tmp_path: Path) -> None
     assert finding.violations == 1
     sentences = [witness.violation.sentence for witness in finding.witnesses]
     assert sentences == ["the run counted 5 messages sent, and its record has 4"]
+
+
+def test_what_a_run_counted_is_not_held_against_what_is_known_to_be_missing(tmp_path: Path) -> None:
+    write(tmp_path, Figure(BY_LETTER, ["a p b x", "a p b x", "a p b"]).rows, sent=5, delivered=12)
+    (witness,) = audit([tmp_path]).findings["complete"].witnesses
+    assert witness.violation.messages == ((2, 0),), "x, at E3"
+
+
+def test_of_one_run_as_of_several_a_few_are_shown() -> None:
+    verdict = Verdict()
+    row = {"run": "r", "protocol": "to", "nodes": 3, "aborted": False, CONFIG: None}
+    for _ in range(2):
+        check_run(row, [columns(Figure(BY_LETTER, ["", "", ""]).rows)], None, verdict)
+    finding = verdict.findings["complete"]
+    assert (finding.violations, len(finding.witnesses)) == (24, MOST_WITNESSES)
 
 
 def test_of_what_records_lack_all_is_counted_and_a_few_are_shown() -> None:

@@ -16,8 +16,8 @@ from ordercast.simulator.simulate import runs_row, simulate
 from ordercast.trace.files import events_batch
 from ordercast.trace.schema import EventRow
 
-LOW, HIGH = 0, 1  # seq of E1's messages
-SENT = [(LOW, 1), (HIGH, 5)]
+LOW, HIGH, ALSO = 0, 1, 2  # seq of E1's messages
+SENT = [(LOW, 1), (HIGH, 5), (ALSO, 5)]
 SENTENCE = "E1 delivered E1#0 of priority 1 while E1#1 of priority 5 waited, and no marker ended the run"
 
 
@@ -32,10 +32,13 @@ def rows(*happenings: tuple[int, str, int | None, str | None]) -> list[EventRow]
     return found
 
 
+def row_of(protocol: str) -> dict[str, Any]:
+    return {"run": "r", "protocol": protocol, "nodes": 1, "aborted": False, "config": None, "sent": None}
+
+
 def judged(events: list[EventRow], *, protocol: str = "prito") -> Verdict:
     """By the reference; by arrays it passes if that finds nothing, or if it cannot tell."""
-    batch = events_batch("r", events)
-    row: dict[str, Any] = {"run": "r", "protocol": protocol, "nodes": 1, "aborted": False, "config": None, "sent": None}
+    batch, row = events_batch("r", events), row_of(protocol)
     verdict = Verdict()
     check_run(row, [{name: batch.column(name).to_pylist() for name in batch.schema.names}], None, verdict)
     assert audit_run(row, [batch]).as_document() == verdict.as_document()
@@ -61,6 +64,38 @@ def test_the_urgent_goes_first_unless_a_marker_ends_the_run(middle: list[Any], f
     finding = judged(rows(*BEGIN, *KNOWN, *middle, *REST)).findings["priority_order_kept"]
     assert [witness.violation.sentence for witness in finding.witnesses] == found
     assert finding.violations == len(found)
+
+
+def test_arrays_tell_by_themselves_that_the_urgent_went_first_and_of_two_equals_either() -> None:
+    three = [(0, "send", ALSO, None), *((1, event, ALSO, None) for event in ("accept", "preack", "ack"))]
+    events = rows(
+        *BEGIN[:2],
+        *three[:1],
+        *BEGIN[2:],
+        *KNOWN,
+        *three[1:],
+        *REST,
+        (9, "deliver", ALSO, None),
+        (9, "deliver", LOW, None),
+    )
+    assert judged(events).holds
+    assert run_passes(row_of("prito"), columns_of(1, [events_batch("r", events)]), Service("prito"))
+
+
+@pytest.mark.parametrize(("protocol", "read_again"), [("prito", True), ("to", False)])
+def test_details_are_read_where_markers_count_and_only_there(protocol: str, read_again: bool) -> None:
+    batch = events_batch("r", rows(*BEGIN, *KNOWN, MARKER, (5, "deliver", LOW, None), REST[0]))
+    without = batch.select([name for name in batch.schema.names if name != "detail"])
+    read: list[bool] = []
+
+    def with_details() -> list[Any]:
+        read.append(True)
+        return [batch]
+
+    verdict = audit_run(row_of(protocol), [without], with_details=with_details)
+    broken = {name for name, finding in verdict.findings.items() if not finding.holds}
+    assert broken == {"complete"}, "the urgent one is missing, and nothing else is wrong"
+    assert read == [True] * read_again
 
 
 def test_a_marker_before_the_acknowledgment_covers_nothing() -> None:

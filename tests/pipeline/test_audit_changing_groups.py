@@ -188,6 +188,52 @@ def test_a_group_that_stays_is_audited_like_one_without_views(
     assert bool(notes) is not passes
 
 
+# The deliveries of E1 and E2 have no common order, which some services allow.
+OTHERWISE = edited(STAYS, 1, ("deliver a; deliver p", "deliver p; deliver a"))
+
+
+def with_logs(script: Script, *logs: str) -> Script:
+    return {node: f"{script[node]}; {log}" for node, log in enumerate(logs)}
+
+
+LOGGED: dict[str, tuple[Script, bool]] = {
+    "logs that agree": (with_logs(STAYS, "durable a; durable p; durable b", "durable a; durable p", "durable a"), True),
+    "one has none": (with_logs(STAYS, "durable a", "", "durable a"), True),
+    "logs that differ": (with_logs(STAYS, "durable a; durable p", "durable p; durable a", "durable a"), False),
+    "each as its node delivered": (with_logs(OTHERWISE, "durable a", "durable p; durable a", "durable a"), False),
+    "two that nobody sent": (with_logs(STAYS, "durable a", "durable a; durable x", "durable a; durable y"), False),
+    "one was taken back": (with_logs(STAYS, "durable a", "durable p; drop 0; durable a", "durable a"), False),
+    "one is started again": (with_logs(STAYS, "durable a", "durable a; restart 1 1; durable a", "durable a"), False),
+    "views without numbers": (
+        {
+            node: text.replace(f"{EVERYBODY};", "")
+            for node, text in with_logs(STAYS, "durable a; durable p", "durable a; durable p", "durable a").items()
+        },
+        False,
+    ),
+}
+"""And whether the vectorised audit finds by itself that it passes."""
+
+
+@pytest.mark.parametrize("service", [Service.TOTAL, Service.PARTIAL])
+@pytest.mark.parametrize("case", LOGGED)
+def test_logs_of_a_group_that_stays_are_compared(
+    case: str, service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script, passes = LOGGED[case]
+    by_reference: list[int] = []
+
+    def check(*about: Any) -> None:
+        by_reference.append(1)
+        check_run(*about)
+
+    folder = written(tmp_path, script, service)
+    expected = audit_by_reference([folder])
+    monkeypatch.setattr(run, "check_run", check)
+    assert audit([folder], engine=Engine.VECTORISED).as_document() == expected.as_document()
+    assert bool(by_reference) is not passes
+
+
 @pytest.mark.parametrize("more", [{"complete": False}, {"aborted": True}, {"sent": 4}])
 def test_what_its_row_says_counts(more: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = written(tmp_path, STAYS, Service.TOTAL, **more)

@@ -131,6 +131,17 @@ def test_a_senders_order_is_kept_within_a_run_not_across_runs() -> None:
     assert not passed(figure, Service.PRIORITY_TOTAL)
 
 
+def test_of_a_run_that_goes_on_each_priority_has_its_senders_order_where_that_holds_across_runs() -> None:
+    across = Figure(["a12 b12", "h12"], ["b h a", "b h a"], {"a": 1, "b": 1, "h": 2})
+    within = Figure(["a12 b12", "h12"], ["a h b", "a h b"], {"a": 1, "b": 1, "h": 2})
+    for figure, service, good in (
+        (across, Service.PRIORITY, True),
+        (across, Service.PRIORITY_TOTAL, False),
+        (within, Service.PRIORITY_TOTAL, True),
+    ):
+        assert passes(columns_of(2, [batch_of(figure.rows)]), service, so_far=True) is good
+
+
 @pytest.mark.parametrize(("counter", "said", "good"), [("sent", 1, True), ("sent", 2, False), ("delivered", 1, False)])
 def test_what_a_run_counted_is_in_its_record(counter: str, said: int, good: bool) -> None:
     figure = Figure(["a12", ""], ["a", "a"])

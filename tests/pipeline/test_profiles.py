@@ -68,6 +68,18 @@ def test_arrays_find_what_the_reference_finds(profile: Profile) -> None:
     assert found["passed"] > found["holds"] / 2, "arrays are for the usual case"
 
 
+@pytest.mark.parametrize("asked", [True, False])
+def test_that_a_message_is_missing_altogether_matters_where_all_are_to_be_delivered(asked: bool) -> None:
+    """A run counted one more than its record has."""
+    profile = profile_of("p", {"base": "st", "properties": {} if asked else {"all_delivered": False}}, "")
+    rows = rows_with()
+    row = {"run": "r", "protocol": "st", "nodes": 3, "aborted": False, "config": None, "sent": 61}
+    assert run_passes(row, columns_of(3, [batch_of(rows)]), profile) is not asked
+    verdict = by_reference(row, rows, profile)
+    assert verdict is not None
+    assert verdict.holds is not asked
+
+
 def rows_with(*, twice: bool = False, lost: bool = False, missing: bool = False) -> list[Row]:
     """E1 sends, E2 and E3 deliver in its order; in the middle E3 gets one twice, or not, or nobody sent it."""
     rows: list[Row] = []

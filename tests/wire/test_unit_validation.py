@@ -50,6 +50,7 @@ EXAMPLES: tuple[Unit, ...] = (
     PlacedReady(1, 2, (1, 2, 3), PLACED, 0b1, ((0, 1, ((2, 5),), False),), 0),
     PlacedCopy(TO_SOME, 3, 6, (7, 8, 9), (1, 2, 3), (2, 3, 4)),
     PacketPosition(1, (0, 4), 3, (7, 8, 9), (1, 2, 3), (2, 3, 4)),
+    PacketPosition(1, (0, 4), 3, (7, 8, 9), (1, 2, 3), (4, 4, 4)),
     OrderedData(PACKET, HEADING),
     OrderedReady(HEADING),
     UnorderedReady(HEADING),

@@ -52,7 +52,7 @@ def passes(
         return False
     return (
         _senders_orders_kept(run, logs, promises, so_far=so_far)
-        and _logs_are_beginnings(run, logs)
+        and _logs_agree(run)
         and (no_cycle not in promises or _in_one_order(run, logs, service, uniform=uniform))
         and (not run.levels_recorded or _levels_kept(run, logs, promises))
     )
@@ -78,20 +78,19 @@ def _levels_kept(run: RunColumns, logs: EventArrays, promises: Collection[Proper
     return levels_truthful(run, promises)
 
 
-def _logs_are_beginnings(run: RunColumns, delivered: EventArrays) -> bool:
-    """True if the log of each node is the beginning of what it delivered, or if there are no logs.
+def _logs_agree(run: RunColumns) -> bool:
+    """True if the log of each node is the beginning of the longest, or if there are no logs.
 
-    Then logs agree where deliveries do. Of a group in which somebody stopped more is to be seen, as of one in which
-    processes were started again.
+    Of a group in which somebody stopped more is to be seen, as of one in which processes were started again.
     """
     written = run.events[EventKind.DURABLE]
     if not written.node.size:
         return True
-    if run.stopped or not run.views_numbered:
+    if not run.views_numbered or written.message.min() == UNKNOWN:
         return False
-    logs = (written.message[written.node == node] for node in range(run.nodes))
-    receipts = (delivered.message[delivered.node == node] for node in range(run.nodes))
-    return all(np.array_equal(log, receipt[: log.size]) for log, receipt in zip(logs, receipts, strict=True))
+    logs = [written.message[written.node == node] for node in range(run.nodes)]
+    longest = max(logs, key=len)
+    return all(np.array_equal(log, longest[: log.size]) for log in logs)
 
 
 def _require_checked(promises: Collection[Property]) -> None:

@@ -115,7 +115,7 @@ def _delivered(run: RunColumns, firsts: _Firsts) -> bool:
     """
     steps, times = firsts.of(EventKind.DELIVER)
     known, _ = firsts.of(EventKind.PREACK if run.delivers_stable else EventKind.ACK)
-    if run.aborted_at and not run.delivers_stable:
+    if run.aborted_at:
         preacknowledged, _ = firsts.of(EventKind.PREACK)
         known = known.copy()
         for node, end in run.aborted_at.items():
