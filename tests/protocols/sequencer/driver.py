@@ -67,9 +67,8 @@ class Outputs(NamedOutputs):
         return found
 
 
-def config(
-    nodes: int = 3, window: int = 8, polls_to_abort: int = 64, *, views: bool = False, **options: Any
-) -> GroupConfig:
+def config(nodes: int = 3, window: int = 8, polls_to_abort: int = 64, **options: Any) -> GroupConfig:
+    views = options.pop("views", False)
     return GroupConfig(
         nodes=nodes, window=window, polls_to_abort=polls_to_abort, views=views, sequencer=SequencerConfig(**options)
     )

@@ -11,8 +11,8 @@ from ordercast.model.errors import ConfigError
 from ordercast.model.machine import Abort, Deliver, Drained, GiveUp, SetTimer
 from ordercast.model.runs import Channel, Network, RunConfig
 from ordercast.protocols.spo.units import Ready
+from ordercast.protocols.st.channel_logs import OWN, RECEIVED
 from ordercast.protocols.st.machine import St
-from ordercast.protocols.st.state import OWN, RECEIVED
 from tests.protocols.st.driver import E1, E2, E3, Group, Node, Outputs, Peer
 
 STATUS = Timing().status
