@@ -1,16 +1,26 @@
 """Large traces without a simulation: as a good protocol would leave them, and in the layout of our own writer."""
 
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import chain, islice
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ordercast.trace.arrow_schema import EVENTS, RUNS
 
 _ROWS = 50_000  # of a row group
+_GROUPS = 2_000  # of a file
+_SHUFFLED_ROWS = 3_000_000  # of a file, about
+_SCATTERED_ROWS = 1_000_000  # that are read at once to be scattered
+_COMPRESSED = pa.ipc.IpcWriteOptions(compression="lz4")
 _DELIVERIES = 320_000  # that are made at once
 _LONGEST = 2_000  # delay, in messages
 _BETWEEN = 10  # nanoseconds between sends
@@ -55,32 +65,82 @@ class _Messages:
 
 
 def write_run(folder: Path, shape: Shape, run: str = "long") -> Path:
-    """Writes the trace of one run, block by block in the order of time."""
+    """Writes the trace of one run, block by block in the order of time, in files of a hundred million events."""
     for part in ("events", "runs"):
         (folder / part).mkdir(parents=True, exist_ok=True)
     messages = _Messages(shape)
-    lags = np.array(shape.lags or (0,) * shape.nodes)
-    rising = ["step", "time", "seq", "transmission"]
-    coded = [name for name in EVENTS.names if name not in {*rising, "destinations"}]
-    with pq.ParquetWriter(
-        folder / f"events/{run}.parquet",
-        EVENTS,
-        compression="zstd",
-        use_dictionary=[*coded, "destinations.list.element"],
-        column_encoding=dict.fromkeys(rising, "DELTA_BINARY_PACKED"),
-    ) as writer:
-        steps = np.zeros(shape.nodes, np.int64)
-        at_once = max(_DELIVERIES // shape.nodes, _LONGEST if shape.partial else 1)
-        left = pa.Table.from_batches([], EVENTS)
-        for start in range(0, messages.count + int(lags.max()) + 2 * at_once, at_once):
-            left = pa.concat_tables([left, _block(run, messages, shape, lags, (start, start + at_once), steps)])
-            whole = left.num_rows // _ROWS * _ROWS
-            writer.write_table(left.slice(0, whole), row_group_size=_ROWS)
-            left = left.slice(whole)
-        writer.write_table(left, row_group_size=_ROWS)
+    groups = _row_groups(run, messages, shape)
+    for number, first in enumerate(groups):
+        with _writer(folder / f"events/{run}{f'-{number}' if number else ''}.parquet", EVENTS) as file:
+            for group in chain([first], islice(groups, _GROUPS - 1)):
+                file.write_table(group)
     row = {"run": run, "protocol": shape.protocol, "nodes": shape.nodes, "complete": True, "sent": messages.count}
     pq.write_table(pa.Table.from_pylist([row], schema=RUNS), folder / f"runs/{run}.parquet")
     return folder
+
+
+def write_shuffled(trace: Path, folder: Path, run: str = "long", seed: int = 1) -> Path:
+    """Writes the run of a trace anew: in folders by run and kind of event, its rows in any order.
+
+    Each row goes to one of many files by chance, and then each file's rows are put into any order.
+    """
+    chance = np.random.default_rng(seed)
+    scattered_columns = EVENTS.remove(EVENTS.get_field_index("run"))
+    stored = scattered_columns.remove(scattered_columns.get_field_index("event"))
+    files = sorted((trace / "events").glob("*.parquet"))
+    count = -(-sum(pq.read_metadata(file).num_rows for file in files) // _SHUFFLED_ROWS)
+    with tempfile.TemporaryDirectory(dir=trace) as scattered, ExitStack() as open_files:
+        heaps = [
+            open_files.enter_context(pa.ipc.new_file(f"{scattered}/{number}", scattered_columns, options=_COMPRESSED))
+            for number in range(count)
+        ]
+        for file in files:
+            for batch in pq.ParquetFile(file).iter_batches(_SCATTERED_ROWS, columns=scattered_columns.names):
+                heap = chance.integers(0, count, batch.num_rows)
+                rows = batch.take(pa.array(np.argsort(heap, kind="stable")))
+                ends = np.searchsorted(np.sort(heap), np.arange(count + 1))
+                for number in range(count):
+                    heaps[number].write(rows.slice(ends[number], ends[number + 1] - ends[number]))
+        open_files.close()
+        for number in range(count):
+            with pa.ipc.open_file(pa.memory_map(f"{scattered}/{number}")) as heap:
+                table = heap.read_all()
+            table = table.take(pa.array(chance.permutation(table.num_rows)))
+            for kind in ("send", "deliver"):
+                place = folder / f"events/run={run}/event={kind}"
+                place.mkdir(parents=True, exist_ok=True)
+                rows = table.filter(pc.equal(table.column("event"), kind)).drop_columns(["event"])
+                with _writer(place / f"{number}.parquet", stored) as file:
+                    file.write_table(rows, row_group_size=_ROWS)
+    shutil.copytree(trace / "runs", folder / "runs")
+    return folder
+
+
+def _writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
+    """Encodes columns as our own writer does."""
+    rising = ["step", "time", "seq", "transmission"]
+    coded = [name for name in schema.names if name not in {*rising, "destinations"}]
+    return pq.ParquetWriter(
+        path,
+        schema,
+        compression="zstd",
+        use_dictionary=[*coded, "destinations.list.element"],
+        column_encoding=dict.fromkeys(rising, "DELTA_BINARY_PACKED"),
+    )
+
+
+def _row_groups(run: str, messages: "_Messages", shape: Shape) -> Iterator[pa.Table]:
+    lags = np.array(shape.lags or (0,) * shape.nodes)
+    steps = np.zeros(shape.nodes, np.int64)
+    at_once = max(_DELIVERIES // shape.nodes, _LONGEST if shape.partial else 1)
+    left = EVENTS.empty_table()
+    for start in range(0, messages.count + int(lags.max()) + 2 * at_once, at_once):
+        left = pa.concat_tables([left, _block(run, messages, shape, lags, (start, start + at_once), steps)])
+        while left.num_rows >= _ROWS:
+            yield left.slice(0, _ROWS)
+            left = left.slice(_ROWS)
+    if left.num_rows:
+        yield left
 
 
 def _block(

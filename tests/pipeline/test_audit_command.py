@@ -43,21 +43,22 @@ def test_all_means_end_in_the_same_document(
     assert documents[1:] == documents[:1] * 3
 
 
-@pytest.mark.usefixtures("open_session")
-def test_following_ends_with_an_audit_of_the_whole(ordercast: Command, tmp_path: Path) -> None:
+def test_following_ends_with_an_audit_of_the_whole_and_needs_no_spark(
+    ordercast: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     runs = random_runs("followed", 30)
     one = next(name for name, run in runs.items() if run.service.value == "to")
     for log in runs[one].logs:  # what is lacking is found at the end only
         deliveries = [place for place, what in enumerate(log) if what[1] == "deliver"]
         del log[deliveries[-1]]
     folder = write(tmp_path, {one: runs[one]})
+    monkeypatch.setattr(session, "session", lambda *_: pytest.fail("Spark was started"))
     done = ordercast("audit --follow --until-idle 1.5", folder)
     assert done.status == 1
     assert "lacks" in done.out
     assert (folder / "_audit").is_dir()
 
 
-@pytest.mark.usefixtures("open_session")
 def test_what_following_finds_is_written_as_a_verdict(ordercast: Command, tmp_path: Path) -> None:
     runs = random_runs("followed", 30)
     one = next(name for name, run in runs.items() if run.service.value == "to")
@@ -98,7 +99,7 @@ def test_what_is_no_trace_is_told_before_spark_starts(
     ("options", "sentence"),
     [
         ("--until-idle 3", "--until-idle and --checkpoint have no effect without --follow"),
-        ("--follow --no-spark", "--follow takes exactly one folder, and needs Spark: omit --no-spark"),
+        ("--follow another", "--follow takes one folder, not 2; follow each by itself"),
         ("--follow --until-idle=-1", "--until-idle must be a positive number of seconds, not -1.0"),
         ("--master local --no-spark", "--master and --no-spark contradict each other; give one"),
     ],

@@ -3,22 +3,26 @@
 import logging
 import os
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from threading import Thread
 from time import sleep
 
 import msgspec
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
+from ordercast.audit.violations import Violation
 from ordercast.model.errors import ConfigError, TraceError
 from ordercast.model.services import Service
-from ordercast.pipeline.audit.stream import follower
+from ordercast.pipeline.audit.stream import follow as following
+from ordercast.pipeline.audit.stream import new_files, run_follower
 from ordercast.pipeline.audit.stream.follow import CHECKPOINT, follow
-from ordercast.pipeline.audit.stream.follower import Follower
+from ordercast.pipeline.audit.stream.follower import Follower, take_here
+from ordercast.pipeline.audit.stream.prefix import Prefix
+from ordercast.pipeline.audit.stream.run_follower import Found, NewEvents
 from ordercast.trace.schema import EventField
 from tests.audit.figures import Row
 from tests.pipeline.random_runs import batch_of, long_enough
@@ -82,21 +86,65 @@ def test_a_violation_is_told_within_seconds_of_its_file(spark: SparkSession, tmp
 
 def test_an_outcome_that_is_known_is_not_judged_again(tmp_path: Path) -> None:
     rows = long_enough("again").rows()
-    table = pa.Table.from_batches([batch_of(rows[:60])])
+    add(tmp_path, 0, rows[:60])
     first = Follower(tmp_path, tmp_path / "remembered", Service.TOTAL)
-    first.take_events(table, 0)
+    assert first.take(take_here) == []
+    assert first.take(take_here) is None
     again = Follower(tmp_path, tmp_path / "remembered", Service.TOTAL)
     assert again.state.batch == 0
-    again.take(None, 0)  # type: ignore[arg-type] # a batch that would fail if it were looked at
-    again.take_events(pa.Table.from_batches([batch_of(rows[60:])]), 1)
-    assert again.state.witnesses == []
+    assert again.take(take_here) is None
+    add(tmp_path, 1, rows[60:])
+    assert again.take(take_here) == []
+    assert (again.state.witnesses, again.state.batch) == ([], 1)
     with pytest.raises(ConfigError, match="is the checkpoint of an audit by to"):
         Follower(tmp_path, tmp_path / "remembered", Service.PARTIAL)
-    again.file.write_bytes(msgspec.msgpack.encode({"batch": 3, "service": "to", "runs": {}}))
+    (tmp_path / "remembered/state.msgpack").write_bytes(
+        msgspec.msgpack.encode({"batch": 3, "service": "to", "runs": {}})
+    )
     with pytest.raises(ConfigError, match="was written by another version; remove it to start again"):
         Follower(tmp_path, tmp_path / "remembered", Service.TOTAL)
     shutil.rmtree(tmp_path / "remembered")
     assert Follower(tmp_path, tmp_path / "remembered", Service.PARTIAL).state.batch == -1
+
+
+def test_files_are_taken_in_the_order_in_which_they_were_written_and_not_too_many_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each hundredth batch has the names of all files before it; the batches before it are forgotten."""
+    monkeypatch.setattr(new_files, "FILES_OF_A_BATCH", 2)
+    monkeypatch.setattr(new_files, "_KEPT", 3)
+    rows = long_enough("many files").rows()
+    for number in range(11):
+        add(tmp_path, 10 - number, rows[number * 9 : number * 9 + 9 if number < 10 else None])
+        os.utime(tmp_path / f"events/part-{10 - number:04}.parquet", (1_000 + number, 1_000 + number))
+    for batch in range(6):
+        follower = Follower(tmp_path, tmp_path / "state", Service.TOTAL)
+        assert follower.take(take_here) == []
+        assert follower.state.batch == batch
+    assert Follower(tmp_path, tmp_path / "state", Service.TOTAL).take(take_here) is None
+    assert follower.prefix("r").steps == last_steps(rows)
+    assert follower.state.witnesses == []
+    assert sorted(path.name for path in (tmp_path / "state/batches").iterdir()) == [
+        f"{number:09}.msgpack" for number in (3, 4, 5)
+    ]
+
+
+def test_a_file_that_holds_much_is_read_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_follower, "_AT_ONCE", 30)
+    grown = list[int]()
+
+    def grow(_: Prefix, events: pa.RecordBatch, *__: object, **___: object) -> list[Violation]:
+        grown.append(events.num_rows)
+        return []
+
+    monkeypatch.setattr(Prefix, "grow", grow)
+    rows = long_enough("large").rows()
+    (tmp_path / "events").mkdir()
+    whole = pa.Table.from_batches([batch_of(rows)])
+    pq.write_table(whole, tmp_path / "events/one.parquet", row_group_size=20)
+    assert Follower(tmp_path, tmp_path / "state", Service.TOTAL).take(take_here) == []
+    assert sum(grown) == len(rows)
+    assert grown[:-1] == [40] * (len(rows) // 40)
 
 
 def test_a_batch_that_some_runs_have_already_is_added_to_the_others_only(tmp_path: Path) -> None:
@@ -104,16 +152,21 @@ def test_a_batch_that_some_runs_have_already_is_added_to_the_others_only(tmp_pat
     rows = long_enough("half").rows()
     deliveries = [row for row in rows if row[EventField.EVENT] == "deliver"]
     again = [(deliveries[0][0], 5_000, *deliveries[0][2:])]
-    table = pa.Table.from_batches([batch_of(rows), batch_of(rows, "other")])
-    first = Follower(tmp_path, tmp_path / "half", Service.TOTAL)
-    first.take_events(table.filter(pc.equal(table.column("run"), "r")), 0)
-    first.file.unlink()
+
+    def killed(tasks: Sequence[NewEvents]) -> list[Found]:
+        assert [task.run for task in tasks] == ["a/b", "r"]
+        take_here(tasks[1:])
+        raise KeyboardInterrupt
+
+    add(tmp_path, 0, rows, other=rows)
+    with pytest.raises(KeyboardInterrupt):
+        Follower(tmp_path, tmp_path / "half", Service.TOTAL).take(killed)
+    add(tmp_path, 1, again)
     second = Follower(tmp_path, tmp_path / "half", Service.TOTAL)
-    second.take_events(table, 0)
+    second.take(take_here)
     assert (second.state.witnesses, second.state.batch) == ([], 0)
-    second.take_events(pa.Table.from_batches([batch_of(again), batch_of(again, "other")]), 1)
-    second.state.witnesses = []
-    second.take_events(pa.Table.from_batches([batch_of(again)]), 1)
+    assert [second.prefix(run).steps for run in ("r", "a/b")] == [last_steps(rows)] * 2
+    second.take(take_here)
     assert [(witness.run, witness.violation.breaks) for witness in second.state.witnesses] == [("r", "complete")]
 
 
@@ -129,7 +182,7 @@ def test_what_could_not_be_judged_is_not_lost(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of two runs, by tasks as on a cluster, which have the states of their runs in files of their own."""
-    monkeypatch.setattr(follower, "is_embedded", lambda _: False)
+    monkeypatch.setattr(following, "is_embedded", lambda _: False)
     rows = long_enough("judged later").rows()
     add(tmp_path, 0, rows, other=rows[:7])
     with pytest.raises(TraceError, match="--service"):

@@ -1,6 +1,6 @@
-"""Sweeps, audits and copies of logs on a real S3 interface on loopback, by moto's server: the bytes of a local folder.
+"""Sweeps, audits and copies of logs on a real S3 interface on loopback, by two servers: the bytes of a local folder.
 
-Run by `pytest -m cluster` where `moto_server` is on the path: see requirements-clients.txt.
+Run by `pytest -m cluster` with those that are on the path, moto's and rclone's: see requirements-clients.txt.
 """
 
 import json
@@ -10,40 +10,47 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
+from signal import SIGINT
 
+import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from pyarrow.fs import S3FileSystem
 
+from ordercast.trace.schema import EventField
 from ordercast.trace.storage import RemotePath, location
+from tests.audit.figures import Row
 from tests.pipeline.log_stream.member_logs import in_log, packet, planner, read_parts, write_logs
-from tests.pipeline.random_runs import long_enough
+from tests.pipeline.random_runs import batch_of, long_enough
 from tests.pipeline.runs import bytes_in
-from tests.pipeline.sparks import free_port, ordercast, outcome
+from tests.pipeline.sparks import free_port, ordercast, outcome, wait_for
 from tests.pipeline.test_cluster import SMALL, grid_of
 from tests.pipeline.traces import write
 
-pytestmark = [
-    pytest.mark.cluster,
-    pytest.mark.skipif(
-        shutil.which("moto_server") is None, reason="moto_server is not on the path: see requirements-clients.txt"
-    ),
-]
+pytestmark = pytest.mark.cluster
+SERVERS = {
+    "moto_server": ["moto_server", "-H", "127.0.0.1", "-p", "{port}"],
+    "rclone": ["rclone", "serve", "s3", "--addr", "127.0.0.1:{port}", "--auth-key", "any,any", "{folder}"],
+}
 
 
-@pytest.fixture
-def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+@pytest.fixture(params=SERVERS)
+def store(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """The URL of a bucket."""
-    port = free_port()
-    with (tmp_path / "moto.log").open("wb") as log:
-        command = [str(shutil.which("moto_server")), "-H", "127.0.0.1", "-p", str(port)]
+    if shutil.which(request.param) is None:
+        pytest.skip(f"{request.param} is not on the path: see requirements-clients.txt")
+    port, folder = free_port(), tmp_path / "buckets"
+    folder.mkdir()
+    with (tmp_path / "server.log").open("wb") as log:
+        command = [part.format(port=port, folder=folder) for part in SERVERS[request.param]]
         server = subprocess.Popen(command, stdout=log, stderr=log)  # noqa: S603
     for name, value in {
         "AWS_ACCESS_KEY_ID": "any",
         "AWS_SECRET_ACCESS_KEY": "any",
         "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}",
         "AWS_EC2_METADATA_DISABLED": "true",
+        "AWS_REQUEST_CHECKSUM_CALCULATION": "when_required",  # rclone knows no other uploads
     }.items():
         monkeypatch.setenv(name, value)
     try:
@@ -55,7 +62,7 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
                 client.create_dir("traces")
                 break
             except OSError:
-                assert server.poll() is None, (tmp_path / "moto.log").read_text()
+                assert server.poll() is None, (tmp_path / "server.log").read_text()
                 time.sleep(0.5)
         yield "s3://traces"
     finally:
@@ -92,6 +99,30 @@ def test_a_sweep_its_audit_and_its_resumption(store: str, tmp_path: Path) -> Non
     done("audit", f"{store}/sweep", "--json", verdicts[1])
     done("audit", f"s3a{store[2:]}/sweep", "--spark", "--json", verdicts[2])
     assert len({json.dumps(json.loads(path.read_text())) for path in verdicts}) == 1
+
+
+def test_a_growing_trace_is_followed_there(store: str, tmp_path: Path) -> None:
+    """Its checkpoint is there, too: whoever goes on elsewhere needs nothing of this machine."""
+    rows = long_enough("followed there").rows()
+    deliveries = [row for row in rows if row[EventField.EVENT] == "deliver"]
+    again = [(deliveries[0][0], 10_000, *deliveries[0][2:])]
+
+    def put(number: int, part: list[Row]) -> None:
+        pq.write_table(pa.Table.from_batches([batch_of(part)]), tmp_path / "part.parquet")
+        location(f"{store}/growing/events/part-{number}.parquet").put(tmp_path / "part.parquet")  # type: ignore[union-attr]
+
+    follow = ("audit", "--follow", f"s3a{store[2:]}/growing", "--service", "to")
+    put(0, rows[:60])
+    following = ordercast(*follow)
+    checkpoint = f"{store}/growing/_audit"
+    wait_for(lambda: location(f"{checkpoint}/state.msgpack").exists(), "the first batch")
+    put(1, rows[60:])
+    wait_for(lambda: location(f"{checkpoint}/batches/000000001.msgpack").exists(), "the second batch")
+    following.send_signal(SIGINT)
+    assert outcome(following)[:2] == (0, "")
+    put(2, again)
+    status, out, _ = outcome(ordercast(*follow))
+    assert (status, out.partition(":")[0]) == (1, "complete, run r")
 
 
 def test_copies_of_logs_are_a_stream(store: str, tmp_path: Path) -> None:

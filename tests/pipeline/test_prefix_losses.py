@@ -3,17 +3,18 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 
 from ordercast.audit.violations import Violation
 from ordercast.model.services import Service
-from ordercast.pipeline.audit.stream import follower, missing, prefix
-from ordercast.pipeline.audit.stream.follower import LAG, Follower, RunState, _new_lags
+from ordercast.pipeline.audit.stream import missing, prefix, run_follower
+from ordercast.pipeline.audit.stream.follower import Follower, take_here
 from ordercast.pipeline.audit.stream.missing import lags
 from ordercast.pipeline.audit.stream.prefix import Prefix
+from ordercast.pipeline.audit.stream.run_follower import LAG, RunState, _new_lags
 from tests.audit.figures import Row
 from tests.pipeline.random_runs import batch_of
+from tests.pipeline.test_follow import add
 
 NODES = 3
 BATCH = 20  # messages
@@ -130,13 +131,14 @@ def test_a_lag_is_told_once_and_again_when_it_is_ten_times_as_much() -> None:
     assert state.told == {}
 
 
-def test_lags_are_kept_for_who_asks_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(follower, "LAG", 100)
+def test_a_lag_is_told_with_the_batch_that_shows_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_follower, "LAG", 100)
     following = Follower(tmp_path, tmp_path / "state", Service.TOTAL)
+    told = []
     for number, rows in enumerate(messages(6, without=frozenset({(0, *EARLY)}))):
-        following.take_events(pa.Table.from_batches([batch_of(rows)]), number)
-    again = Follower(tmp_path, tmp_path / "state", Service.TOTAL)
-    assert again.state.lags == following.state.lags == ["run r: E1 has lacked E2#2 for 100 messages"]
+        add(tmp_path, number, rows)
+        told += following.take(take_here) or []
+    assert told == ["run r: E1 has lacked E2#2 for 100 messages"]
 
 
 def test_several_lacks_are_one_sentence() -> None:

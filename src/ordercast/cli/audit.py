@@ -1,5 +1,6 @@
 """`ordercast audit`: whether traces keep the promises of their service."""
 
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from signal import SIGINT, SIGTERM, signal
@@ -94,7 +95,12 @@ def audit_command(
         float | None, typer.Option(help="With --follow: seconds without a new file after which the trace is complete.")
     ] = None,
     checkpoint: Annotated[
-        Path | None, typer.Option(help="With --follow: folder of its checkpoint (default: in the trace).")
+        Any,
+        typer.Option(
+            help="With --follow: folder of its checkpoint, also as a URL (default: in the trace).",
+            parser=location,
+            metavar="FOLDER",
+        ),
     ] = None,
     history: Annotated[
         bool,
@@ -129,9 +135,8 @@ def audit_command(
     require(bool(folders) != (members is not None), "give the folders of traces, or, with --follow, logs by --members")
     require(follow or (members is None and metrics is None), "--members and --metrics have no effect without --follow")
     on_spark = bool(spark or master is not None)
-    _require_local(
-        folders, *(["--follow"] if follow else []), *(["--history on Spark"] if history and on_spark else [])
-    )
+    if history and on_spark:
+        _require_here(folders, "--history on Spark")
     if follow and _are_logs(members, folders):
         _require_logs_only(asked, spark, master, checkpoint, until_idle)
         from ordercast.cli.shared.log_audit import follow_logs
@@ -150,8 +155,8 @@ def audit_command(
     require(not (view and follow), "--view and --follow cannot be given together; audit the complete trace with --view")
     require(view or open_browser, "--no-open has no effect without --view")
     if follow:
-        _require_followable(folders, spark, until_idle)
-        if found := _follow(folders[0], asked, opened, until_idle, checkpoint):
+        _require_followable(folders, until_idle)
+        if found := _follow(folders[0], asked, opened if on_spark else None, until_idle, checkpoint):
             _write_all(_so_far(found, folders), folders, json, others)
             raise typer.Exit(1)
         if until_idle is None:
@@ -176,21 +181,26 @@ def _asked(service: str | None) -> "Asked | None":
     return asked_by(service) if service is not None else None
 
 
-def _require_local(folders: list[Location], *options: str) -> None:
+def _require_here(folders: list[Location], option: str) -> None:
     """Raises `ConfigError` for URLs where only folders of this machine are read."""
-    for option in options:
-        for folder in folders:
-            require(isinstance(folder, Path), f"{option} takes folders of this machine, not {folder}; copy it here")
+    for folder in folders:
+        require(isinstance(folder, Path), f"{option} takes folders of this machine, not {folder}; copy it here")
 
 
-def _are_logs(members: str | None, folders: list[Path]) -> bool:
+def _are_logs(members: str | None, folders: list[Location]) -> bool:
     from ordercast.cli.shared.log_audit import are_logs
 
-    return members is not None or are_logs(folders)
+    if members is not None:
+        return True
+    return isinstance(folders[0], Path) and are_logs([folder for folder in folders if isinstance(folder, Path)])
 
 
 def _require_logs_only(
-    service: "Asked | None", spark: bool | None, master: str | None, checkpoint: Path | None, until_idle: float | None
+    service: "Asked | None",
+    spark: bool | None,
+    master: str | None,
+    checkpoint: Location | None,
+    until_idle: float | None,
 ) -> None:
     given = {"--service": service, "--spark": spark, "--master": master, "--checkpoint": checkpoint}
     wrong = [name for name, value in given.items() if value is not None]
@@ -203,10 +213,8 @@ def _require_logs_only(
     )
 
 
-def _require_followable(folders: list[Path], spark: bool | None, until_idle: float | None) -> None:
-    require(
-        len(folders) == 1 and spark is not False, "--follow takes exactly one folder, and needs Spark: omit --no-spark"
-    )
+def _require_followable(folders: list[Location], until_idle: float | None) -> None:
+    require(len(folders) == 1, f"--follow takes one folder, not {len(folders)}; follow each by itself")
     require(
         until_idle is None or 0 < until_idle < 1e9,
         f"--until-idle must be a positive number of seconds, not {until_idle}",
@@ -258,14 +266,18 @@ def _show(folders: list[Path], verdict: "Verdict", *, open_browser: bool) -> Non
 
 
 def _follow(
-    folder: Path, service: "Asked | None", opened: "OpenSpark", until_idle: float | None, checkpoint: Path | None
+    folder: Location,
+    service: "Asked | None",
+    opened: "OpenSpark | None",
+    until_idle: float | None,
+    checkpoint: Location | None,
 ) -> "list[Witness]":
     """Follows a trace until it ends, is interrupted, or a property is violated; returns the violations."""
     with pipeline_extra():
         from ordercast import pipeline
     stop = Event()
-    with opened() as session:
-        # Not an exception: one within a call to Spark would leave the query running.
+    with opened() if opened is not None else nullcontext() as session:
+        # Not an exception: one within a call to Spark would leave its job running.
         before = {number: signal(number, lambda *_: stop.set()) for number in (SIGINT, SIGTERM)}
         try:
             found = pipeline.follow(
@@ -283,7 +295,7 @@ def _follow(
     return found
 
 
-def _so_far(found: "list[Witness]", folders: list[Path]) -> "Verdict":
+def _so_far(found: "list[Witness]", folders: list[Location]) -> "Verdict":
     """The verdict where following stopped, without the properties that only the end decides."""
     from ordercast.audit.verdict import Finding, Verdict
 
@@ -298,7 +310,7 @@ def _so_far(found: "list[Witness]", folders: list[Path]) -> "Verdict":
     return verdict
 
 
-def _names_in(witnesses: "list[Witness]", folders: list[Path]) -> "dict[str, Names]":
+def _names_in(witnesses: "list[Witness]", folders: list[Location]) -> "dict[str, Names]":
     """What the nodes are called in each run of the witnesses, if they have names."""
     from ordercast.audit.names import Names, member_names, merged_names, names_of_run
     from ordercast.trace.reader import read_runs

@@ -258,14 +258,20 @@ def _files(folders: Sequence[Location], dataset: str) -> list[_File]:
                 why = f"is not a trace: it has no folder {dataset}/" if folder.exists() else "does not exist"
                 raise TraceError(f"{folder} {why}; give the folder of a trace")
             inside = files_below(root, SUFFIX)
-        visible = [path for path in inside if not any(is_hidden(part) for part in path.parts)]
+        visible = [path for path in inside if is_visible(path)]
         if not visible:
             raise TraceError(f"{folder} holds no complete trace: {root} has no {SUFFIX} file; repeat the run")
-        found += [_File(root / path, _hive_values(path)) for path in visible]
+        found += [_File(root / path, hive_values(path)) for path in visible]
     return found
 
 
-def _hive_values(path: PurePosixPath) -> dict[str, str]:
+def is_visible(path: PurePosixPath) -> bool:
+    """Whether a file is part of a dataset, by its path in it: neither it nor a folder that it is in is hidden."""
+    return not any(is_hidden(part) for part in path.parts)
+
+
+def hive_values(path: PurePosixPath) -> dict[str, str]:
+    """The columns that the folders of a file stand for, which are named `column=value`."""
     parts = [part.partition("=") for part in path.parts[:-1] if "=" in part]
     return {name: unquote(value) for name, _, value in parts}
 

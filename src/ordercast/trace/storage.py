@@ -80,13 +80,17 @@ class RemotePath:
 
     def files(self, *, recursive: bool) -> Iterator[tuple[PurePosixPath, "RemotePath"]]:
         """The files below it, each with its path from here."""
+        for inside, _ in self.listed(recursive=recursive):
+            yield inside, self / inside
+
+    def listed(self, *, recursive: bool) -> Iterator[tuple[PurePosixPath, int]]:
+        """The paths of the files below it, from here, each with when it was written, in nanoseconds."""
         from pyarrow.fs import FileSelector  # noqa: PLC0415 - only where there is a URL
 
         _, below = self._opened()
         for info in self._asked(lambda path: FileSelector(path, recursive=recursive, allow_not_found=True)):
             if info.is_file:
-                inside = PurePosixPath(info.path).relative_to(below)
-                yield inside, self / inside
+                yield PurePosixPath(info.path).relative_to(below), int(info.mtime_ns or 0)
 
     def open(self) -> Any:
         """A file of Arrow, to be read at any place."""
@@ -215,6 +219,18 @@ def files_below(folder: Location, suffix: str) -> list[PurePosixPath]:
         return sorted(inside for inside, _ in folder.files(recursive=True) if inside.name.endswith(suffix))
     found = (path.relative_to(folder) for path in folder.rglob(f"*{suffix}") if path.is_file())
     return sorted(PurePosixPath(path.as_posix()) for path in found)
+
+
+def files_by_time(folder: Location, suffix: str) -> list[PurePosixPath]:
+    """The same in the order in which they were written; those of one instant in the order of their names."""
+    if isinstance(folder, RemotePath):
+        written = {inside: at for inside, at in folder.listed(recursive=True) if inside.name.endswith(suffix)}
+    else:
+        written = {}
+        for inside in files_below(folder, suffix):
+            with suppress(FileNotFoundError):  # it is gone again
+                written[inside] = modified(folder / inside)
+    return sorted(written, key=lambda inside: (written[inside], inside))
 
 
 def is_empty(folder: Location) -> bool:

@@ -1,141 +1,108 @@
-"""Follows a growing trace: a Spark stream of its new files, each audited as more of a prefix (see `prefix`).
+"""Follows a growing trace: takes its new files, each as more of a prefix (see `prefix`), until something is wrong.
 
-Spark's checkpoint says which files were processed. Beside it is the state of each run, with the number of the last
-batch that is part of it. A batch that is processed again after a restart is skipped if the state contains it, and
-audited if not: so a restart neither loses nor repeats anything. A batch that cannot be audited fails, so that Spark
-processes it again as well.
+A checkpoint says which files were taken, and what is known of each run. A batch of files that is taken again after a
+restart is skipped by the runs whose states contain it, and audited by the others: so a restart neither loses nor
+repeats anything. A batch that cannot be audited fails, and is taken again as well.
 
-Batches are audited in this process, through Spark Connect at the server, and on a cluster by tasks, one for each run.
-The follower reads the result from the state file alone, so the checkpoint must be in a folder that all of them see.
+New events are audited in this process, or, with a session on a cluster or through Spark Connect, by tasks, one for each
+run. Tasks read the files themselves and keep the states, so both must be where all of them see them.
 """
 
-import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING
 
 import msgspec
+import pyarrow as pa
 
 from ordercast.audit.profiles import Profile
 from ordercast.audit.verdict import Witness
-from ordercast.model.errors import PipelineError, TraceError
+from ordercast.model.errors import TraceError
 from ordercast.model.services import Service
-from ordercast.pipeline.jobs import trace_error_in
+from ordercast.pipeline.jobs import collected, one_task_per_row
 from ordercast.pipeline.schema import spark_schema
-from ordercast.trace.arrow_schema import EVENTS
-from ordercast.trace.schema import EVENTS_FOLDER, SUFFIX
+from ordercast.trace.schema import EVENTS_FOLDER
+from ordercast.trace.storage import Location, location
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from ordercast.pipeline.audit.stream.follower import TakeEvents
+
 CHECKPOINT = "_audit"
 """The folder in a trace with the state of its follower; readers of traces ignore it."""
-_ANY_AGE = "36500d"  # Spark would skip, silently, files that are a week older than the newest
-FILES_OF_A_BATCH = 256
-"""At most so many new files are taken at once: what was written while nobody followed does not come as one batch."""
-_EVERY = 1  # seconds between two polls for new files
-
-
-class _Outcome(msgspec.Struct):
-    """The part of the state that the follower polls."""
-
-    batch: int = -1
-    witnesses: list[Witness] = []
-    lags: list[str] = []
+_EVERY = 1  # seconds between two looks at the files
+_LOOKING = 0.2  # the share of time that may be spent with looking, where there are many
+_WORK = pa.schema([pa.field("task", pa.binary())])
 
 
 def follow(  # noqa: PLR0913 - all but the first three by name
-    spark: "SparkSession",
-    folder: Path,
+    spark: "SparkSession | None",
+    folder: Location | str,
     service: Service | Profile | None = None,
     *,
-    checkpoint: Path | None = None,
+    checkpoint: Location | str | None = None,
     until_idle: float | None = None,
     note: Callable[[str], None] | None = None,
     stop: Event | None = None,
 ) -> list[Witness]:
     """Audits a growing trace until a violation, until `stop` is set, or until `until_idle` seconds without a new file.
 
-    `checkpoint`: where to keep the state; default: in the trace. `note` is called with a sentence for each node that
-    has lacked something for 100,000 messages, and again for ten times as many. Returns the violations. Raises
-    `TraceError` for files that are not part of a trace.
+    `spark`: None, to audit in this process. `checkpoint`: where to keep the state; default: in the trace. `note` gets
+    a sentence for each node that has lacked something for 100,000 messages, and again for ten times as many. Returns
+    the violations. Raises `TraceError` for files that are not part of a trace.
     """
-    from pyspark.errors import PySparkException  # noqa: PLC0415 - whoever passes a session has loaded it
+    from ordercast.pipeline.audit.stream.follower import Follower, take_here  # noqa: PLC0415 - only where it is used
 
-    from ordercast.pipeline.audit.stream.follower import Follower  # noqa: PLC0415 - the kernel, only where it is used
-
-    events = (folder / EVENTS_FOLDER).absolute()
-    if not events.is_dir():
+    trace = location(folder).absolute()
+    events = trace / EVENTS_FOLDER
+    if isinstance(events, Path) and not events.is_dir():  # other storage has no folder where there is no file
         raise TraceError(
-            f"{folder} holds no trace: it has no folder {EVENTS_FOLDER}/; create it, or choose another folder"
+            f"{trace} holds no trace: it has no folder {EVENTS_FOLDER}/; create it, or choose another folder"
         )
-    place = (checkpoint or folder / CHECKPOINT).absolute()
-    follower = Follower(folder.absolute(), place, service)
-    stream = (
-        spark.readStream.schema(spark_schema(EVENTS))
-        .option("pathGlobFilter", f"*{SUFFIX}")
-        .option("maxFileAge", _ANY_AGE)
-        .option("maxFilesPerTrigger", FILES_OF_A_BATCH)
-        .option("ignoreMissingFiles", "true")  # whoever is told that a file does not belong there may remove it
-        .parquet(str(events))
-    )
-    query = (
-        stream.writeStream.foreachBatch(follower.take)
-        .option("checkpointLocation", str(place / "spark"))
-        .trigger(processingTime=f"{_EVERY} seconds")
-        .start()
-    )
+    follower = Follower(trace, location(checkpoint or trace / CHECKPOINT).absolute(), service)
+    take = take_here if spark is None or is_embedded(spark) else _taking(spark)
     stopped = stop or Event()
-    known = _Outcome()
-    busy = time.monotonic()
-    with _silenced(logging.getLogger("py4j")):
-        try:
-            while not known.witnesses and not stopped.wait(_EVERY):
-                if not query.isActive:
-                    query.awaitTermination()  # raises what ended it
-                before, known = known, _outcome(follower.file)
-                if note is not None:
-                    for sentence in known.lags[_begin(before.lags, known.lags) :]:
-                        note(sentence)
-                if known.batch != before.batch or query.status["isDataAvailable"] or query.lastProgress is None:
-                    busy = time.monotonic()
-                if until_idle is not None and time.monotonic() - busy > until_idle:
-                    break
-        except PySparkException as error:
-            raise trace_error_in(error) or _stream_error(error) from error
-        finally:
-            query.stop()
-    return _outcome(follower.file).witnesses
+    idle_since = time.monotonic()
+    while not follower.state.witnesses and not stopped.is_set():
+        looked = time.monotonic()
+        lags = follower.take(take)
+        if lags is not None:
+            if note is not None:
+                for sentence in lags:
+                    note(sentence)
+            idle_since = time.monotonic()
+            continue
+        if until_idle is not None and time.monotonic() - idle_since > until_idle:
+            break
+        stopped.wait(max(_EVERY, (time.monotonic() - looked) / _LOOKING))
+    return follower.state.witnesses
 
 
-def _begin(before: Sequence[str], now: Sequence[str]) -> int:
-    """Where the new ones begin in a list that lost some of its first entries and got others at its end."""
-    return next((place for place in range(len(now), 0, -1) if before and now[place - 1] == before[-1]), 0)
+def is_embedded(spark: "SparkSession") -> bool:
+    """True if tasks run on this machine, started by this process, so that nothing is gained by them."""
+    is_client = type(spark).__module__.startswith("pyspark.sql.connect")
+    return not is_client and (spark.conf.get("spark.master", "") or "").startswith("local")
 
 
-@contextmanager
-def _silenced(logger: logging.Logger) -> Iterator[None]:
-    """A batch in progress when we stop fails, and is processed again the next time: not worth a message."""
-    level = logger.level
-    logger.setLevel(logging.CRITICAL)
-    try:
-        yield
-    finally:
-        logger.setLevel(level)
+def _taking(spark: "SparkSession") -> "TakeEvents":
+    """Audits new events on Spark."""
+    from ordercast.pipeline.audit.stream.run_follower import Found, NewEvents  # noqa: PLC0415
+
+    def take(tasks: "Sequence[NewEvents]") -> "list[Found]":
+        rows = pa.Table.from_pylist([{"task": msgspec.msgpack.encode(task)} for task in tasks], schema=_WORK)
+        done = collected(one_task_per_row(spark, rows).mapInArrow(_take_there, spark_schema(_WORK)))
+        return [msgspec.msgpack.decode(one, type=Found) for one in done.column("task").to_pylist()]
+
+    return take
 
 
-def _outcome(file: Path) -> _Outcome:
-    """The result so far; the file is replaced atomically."""
-    try:
-        return msgspec.msgpack.decode(file.read_bytes(), type=_Outcome)
-    except FileNotFoundError:
-        return _Outcome()
+def _take_there(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    from ordercast.pipeline.audit.stream.run_follower import NewEvents, take_events  # noqa: PLC0415
 
-
-def _stream_error(error: Exception) -> PipelineError:
-    lines: Sequence[str] = str(error).strip().splitlines()
-    line = next((line.strip() for line in lines if "FAILED_READ_FILE" in line or "Caused by" in line), lines[0])
-    return PipelineError(f"the stream failed: {line}; remove that file, or write it again, and restart")
+    for batch in batches:
+        for row in batch.to_pylist():
+            found = take_events(msgspec.msgpack.decode(row["task"], type=NewEvents))
+            yield pa.RecordBatch.from_pylist([{"task": msgspec.msgpack.encode(found)}], schema=_WORK)
