@@ -16,6 +16,7 @@ from ordercast.model.units import DataUnit, Packet
 from ordercast.protocols.registry import PROTOCOLS, machine_class
 from ordercast.protocols.spo.machine import Spo
 from ordercast.simulator import simulate
+from ordercast.simulator.simulation import Simulation
 from ordercast.simulator.watch.contents import Contents
 from ordercast.simulator.watch.copies import Copies
 from ordercast.swarm.run_audit import KEEPS, UNSAID, WRONG_CONTENT, failures_of
@@ -45,25 +46,22 @@ def test_a_watched_run_is_the_run_that_it_would_be(protocol: str) -> None:
     watched: list[Any] = []
     config = config_of(protocol)
     result = simulate(config, rows=rows)
-    seen = simulate(config, rows=watched, watched=True)
+    simulation = Simulation(config, watched.extend)
+    watcher = simulation.watch()
+    assert simulation.run() == result
     assert watched == rows
-    assert replace_observed(seen) == replace_observed(result)
-    assert result.observed is None
-    assert seen.observed is not None
-    assert not seen.observed.wrong_contents
-    assert not any(seen.observed.unsaid_copies)
-    assert not any(kept.packets for kept in seen.observed.kept)
-
-
-def replace_observed(result: Any) -> tuple[Any, ...]:
-    return tuple(getattr(result, name) for name in result.__slots__ if name not in {"observed", "config"})
+    observed = watcher.observed()
+    assert not observed.wrong_contents
+    assert not any(observed.unsaid_copies)
+    assert not any(kept.packets for kept in observed.kept)
 
 
 def test_of_messages_in_one_packet_each_has_a_length_of_its_own() -> None:
     rows: list[Any] = []
-    result = simulate(config_of(batch=4), rows=rows, watched=True)
-    assert result.observed is not None
-    assert not result.observed.wrong_contents
+    simulation = Simulation(config_of(batch=4), rows.extend)
+    watcher = simulation.watch()
+    assert simulation.run().complete
+    assert not watcher.observed().wrong_contents
     sizes = [row[8] for row in rows if row[3] == "send"]
     assert sizes[:4] == [63, 65, 61, 67]
 

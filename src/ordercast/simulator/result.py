@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 from ordercast.model.runs import RunConfig
 from ordercast.simulator.counters import Counters
-from ordercast.simulator.watch import Observed
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,5 +40,3 @@ class RunResult:
     """The group fell silent: no unit was under way any more, and no timer set. Groups with views never do."""
     kept: tuple[int, ...]
     """By node: packets in its logs at the end; none of one that crashed."""
-    observed: Observed | None = None
-    """What was seen beside the trace; None: the run was not watched."""

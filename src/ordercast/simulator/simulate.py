@@ -20,17 +20,15 @@ def simulate(
     rows: list[EventRow] | None = None,
     sink: Sink | None = None,
     progress: Progress | None = None,
-    watched: bool = False,
 ) -> RunResult:
     """Runs a configuration.
 
     `out`: the folder to write the trace to, while the run goes on. `rows`: a list that collects the rows of the trace,
     for small runs. `sink`: takes them batch by batch. `progress` is called with the messages sent and to send.
-    `watched`: messages get contents, and the result says what was observed.
     """
     sinks = [taker for taker in (None if rows is None else rows.extend, sink) if taker is not None]
     try:
-        return _simulate(config, out, sinks, progress, watched=watched)
+        return _simulate(config, out, sinks, progress)
     except OverflowError as error:
         raise ConfigError(
             "a time of this run, or its seed, exceeds 64 bits (292 years in nanoseconds); "
@@ -43,20 +41,18 @@ def _simulate(
     out: Location | None,
     sinks: list[Sink],
     progress: Progress | None,
-    *,
-    watched: bool,
 ) -> RunResult:
     def pass_on(batch: Sequence[EventRow]) -> None:
         for sink in sinks:
             sink(batch)
 
     if out is None:
-        return Simulation(config, pass_on if sinks else None, watched=watched).run(progress)
+        return Simulation(config, pass_on if sinks else None).run(progress)
     from ordercast.trace.run_writer import TraceWriter  # noqa: PLC0415 - Arrow is slow to import; only a trace needs it
 
     with TraceWriter(out, config.name()) as trace:
         sinks = [trace.write, *sinks]
-        result = Simulation(config, pass_on, watched=watched).run(progress)
+        result = Simulation(config, pass_on).run(progress)
         trace.finish(runs_row(result))
     return result
 

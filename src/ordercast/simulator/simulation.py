@@ -97,12 +97,10 @@ class Simulation:
         *,
         machine: type[Machine] | None = None,
         fault_recorder: FaultRecorder | None = None,
-        watched: bool = False,
     ) -> None:
         """`sink`: takes the rows of the trace that the configuration asks for.
 
-        `machine`: replaces the protocol's own; `fault_recorder`: records the effects of faults; `watched`: messages
-        get contents, and the result says what was observed.
+        `machine`: replaces the protocol's own; `fault_recorder`: records the effects of faults.
         """
         nodes = config.group.nodes
         self.config = config
@@ -159,10 +157,13 @@ class Simulation:
             self._logs = NodeLogs(config, self._events, self._recorder, self._completion)
             self._handlers |= self._logs.handlers()
         self._watcher: Watcher | None = None
-        if watched:
-            self._watcher = Watcher(config)
-            self._workloads = [self._watcher.given(node, each) for node, each in enumerate(self._workloads)]
-            self._handlers |= self._watcher.before(self._handlers)
+
+    def watch(self) -> Watcher:
+        """Gives messages contents, and observes what machines do with them; call it before `run`."""
+        watcher = self._watcher = Watcher(self.config, self.machines)
+        self._workloads = [watcher.given(node, each) for node, each in enumerate(self._workloads)]
+        self._handlers |= watcher.before(self._handlers)
+        return watcher
 
     def run(self, progress: Progress | None = None) -> RunResult:
         """Runs until no event is left, or there is no more progress. `progress` gets messages sent and to send."""
@@ -403,7 +404,6 @@ class Simulation:
             waits=waits,
             silent=silent,
             kept=tuple(0 if self._crashed[node] else self.machines[node].log_sizes().total() for node in nodes),
-            observed=None if self._watcher is None else self._watcher.observed(self.machines),
         )
 
 

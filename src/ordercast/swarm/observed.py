@@ -5,30 +5,28 @@ from collections.abc import Collection, Iterator
 from ordercast.model.nodes import name_of
 from ordercast.model.services import Service
 from ordercast.simulator import RunResult
+from ordercast.simulator.watch import Observed
 
 _MOST_VALUES, _VALUES_BY_PAIR = 1_000, 10
 """What a node without work may keep of numbers and the like: vectors and tables of nodes, and answers of a while."""
 
 
-def unsaid_copies(result: RunResult) -> Iterator[str]:
+def unsaid_copies(observed: Observed) -> Iterator[str]:
     """Who sent something again, and did not say so."""
-    if result.observed is not None:
-        for node, count in enumerate(result.observed.unsaid_copies):
-            if count:
-                yield f"{name_of(node)} sent {count:,} units again and did not say so"
+    for node, count in enumerate(observed.unsaid_copies):
+        if count:
+            yield f"{name_of(node)} sent {count:,} units again and did not say so"
 
 
-def kept_elsewhere(result: RunResult, gone: Collection[int]) -> Iterator[str]:
+def kept_elsewhere(result: RunResult, observed: Observed, gone: Collection[int]) -> Iterator[str]:
     """What nodes keep that is in none of their logs, when nobody waits.
 
     With views, a sequencer's history of one view is kept for members that enter the next one late.
     """
-    if result.observed is None:
-        return
     group = result.config.group
     allowed = 2 * group.sequencer.history if group.views and result.config.protocol == Service.SEQUENCED.value else 0
     most = _MOST_VALUES + _VALUES_BY_PAIR * group.nodes**2
-    for node, kept in enumerate(result.observed.kept):
+    for node, kept in enumerate(observed.kept):
         if node in gone:
             continue
         if len(kept.packets) > allowed:

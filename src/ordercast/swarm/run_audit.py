@@ -18,6 +18,7 @@ from ordercast.model.services import PRIORITISED, Service
 from ordercast.simulator import RunResult
 from ordercast.simulator.fault_recorder import FaultRecorder
 from ordercast.simulator.simulation import Simulation
+from ordercast.simulator.watch import Observed
 from ordercast.swarm.draw_sequencer import quorum
 from ordercast.swarm.observed import kept_elsewhere, unsaid_copies
 from ordercast.trace.schema import EVENT_COLUMNS, EventField, EventKind, EventRow
@@ -130,14 +131,16 @@ def attempt(
             raise EndlessError
 
     try:
-        result = Simulation(config, keep, machine=machine, fault_recorder=fault_recorder, watched=True).run()
+        simulation = Simulation(config, keep, machine=machine, fault_recorder=fault_recorder)
+        watcher = simulation.watch()
+        result = simulation.run()
     except ConfigError:
         raise
     except EndlessError:
         return Attempt(rows, [Failure(INCOMPLETE, f"{most:,} events without progress")])
     except Exception as error:  # whatever a machine raises is a fault of its own
         return Attempt(rows, [Failure(f"{RAISES} {type(error).__name__}", str(error) or "without a message")])
-    return Attempt(rows, failures_in(result, audit_rows(config, rows, ended=result.complete)))
+    return Attempt(rows, failures_in(result, audit_rows(config, rows, ended=result.complete), watcher.observed()))
 
 
 def audit_rows(config: RunConfig, rows: list[EventRow], *, ended: bool = True) -> Verdict:
@@ -159,8 +162,11 @@ def logs_from_rows(run: str, nodes: int, rows: list[EventRow]) -> RunLogs:
     return logs_of(run, nodes, [{name: columns[name] for name in ALL_COLUMNS}] if rows else [])
 
 
-def failures_in(result: RunResult, verdict: Verdict) -> list[Failure]:
-    """The failures of a run, violated properties first. A run that is blocked need not complete."""
+def failures_in(result: RunResult, verdict: Verdict, observed: Observed | None = None) -> list[Failure]:
+    """The failures of a run, violated properties first. A run that is blocked need not complete.
+
+    `observed`: what was seen of a run that was watched.
+    """
     found = [
         Failure(name, witness.violation.sentence)
         for name, finding in verdict.findings.items()
@@ -168,9 +174,9 @@ def failures_in(result: RunResult, verdict: Verdict) -> list[Failure]:
         if name != complete.__name__
         or witness.violation.places  # missing messages are reported below, by the run itself
     ]
-    if result.observed is not None:
-        found += [Failure(WRONG_CONTENT, sentence) for sentence in result.observed.wrong_contents[:1]]
-        found += [Failure(UNSAID, sentence) for sentence in unsaid_copies(result)]
+    if observed is not None:
+        found += [Failure(WRONG_CONTENT, sentence) for sentence in observed.wrong_contents[:1]]
+        found += [Failure(UNSAID, sentence) for sentence in unsaid_copies(observed)]
     if result.complete:
         lacking = verdict.findings.get(complete.__name__)
         if (
@@ -182,14 +188,14 @@ def failures_in(result: RunResult, verdict: Verdict) -> list[Failure]:
         if any(result.waits) and not is_blocked(result):
             found.append(Failure(NOT_QUIESCENT, f"complete, but nodes still wait: {_waits(result)}"))
         elif not any(result.waits):
-            found += _wasted(result)
+            found += _wasted(result, observed)
     elif not is_blocked(result):
         how = "stalled" if result.stalled else "a node aborted" if result.aborted else "it ended"
         found.append(Failure(INCOMPLETE, f"{how}, and not all was delivered: {_waits(result)}"))
     return found
 
 
-def _wasted(result: RunResult) -> Iterator[Failure]:
+def _wasted(result: RunResult, observed: Observed | None) -> Iterator[Failure]:
     """What a complete run in which nobody waits does, or did, for nothing."""
     config, counters = result.config, result.counters
     if not result.silent and not config.group.views:
@@ -199,8 +205,8 @@ def _wasted(result: RunResult) -> Iterator[Failure]:
     if keeping:
         kept = ", ".join(f"{name_of(node)}: {packets}" for node, packets in keeping.items())
         yield Failure(KEEPS, f"complete, and no node waits, but packets are kept ({kept})")
-    else:
-        yield from (Failure(KEEPS, sentence) for sentence in kept_elsewhere(result, gone))
+    elif observed is not None:
+        yield from (Failure(KEEPS, sentence) for sentence in kept_elsewhere(result, observed, gone))
     if counters.retransmitted and not counters.lost and not _may_be_late(config):
         yield Failure(COPIES, f"{counters.retransmitted:,} messages were sent again, and nothing was lost")
     bound, longest = longest_wait(config, counters.lost), max((w.highest for w in counters.waiting.values()), default=0)

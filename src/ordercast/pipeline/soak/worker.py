@@ -10,7 +10,8 @@ from ordercast.pipeline.sweep.worker import CONFIGS, PLACE, PLACES
 from ordercast.pipeline.time_limit import OutOfTimeError
 from ordercast.pipeline.time_limit import time_limit as limited
 from ordercast.simulator.fault_rules import OVERRUN, QUEUE_FULL
-from ordercast.simulator.simulate import runs_row, simulate
+from ordercast.simulator.simulate import runs_row
+from ordercast.simulator.simulation import Simulation
 from ordercast.swarm.run_audit import INCOMPLETE, RAISES, Failure, failures_in
 from ordercast.swarm.soak import Soaked, soaked, unfinished
 from ordercast.trace.files import events_batch
@@ -47,10 +48,12 @@ def soak_one(config: RunConfig, time_limit: float | None = None) -> Soaked:
 
     try:
         with limited(time_limit, cpu_time=True):
-            result = simulate(config, sink=take, watched=True)
+            simulation = Simulation(config, take)
+            watcher = simulation.watch()
+            result = simulation.run()
             verdict = audit_run({RUN: name, **runs_row(result)}, batches)
     except OutOfTimeError:
         return unfinished(config, Failure(INCOMPLETE, f"it has not ended after {time_limit:g} s of CPU time"))
     except Exception as error:  # whatever a machine raises is a fault of its own
         return unfinished(config, Failure(f"{RAISES} {type(error).__name__}", str(error) or "without a message"))
-    return soaked(result, verdict.deliveries, failures_in(result, verdict), overrun=overruns > 0)
+    return soaked(result, verdict.deliveries, failures_in(result, verdict, watcher.observed()), overrun=overruns > 0)

@@ -7,8 +7,6 @@ which no other one has, and messages of different lengths if they are several.
 from collections import deque
 from hashlib import shake_128
 
-from msgspec.structs import replace
-
 from ordercast.model.machine import Submit
 from ordercast.model.nodes import name_of
 from ordercast.model.units import Packet
@@ -34,7 +32,14 @@ class Contents:
         name = b"%d/%d" % (node, self._count[node])
         self._count[node] += 1
         payload = shake_128(name).digest(len(submission.payload))
-        given = replace(submission, lengths=_different(submission.lengths), payload=payload)
+        given = Submit(
+            submission.destinations,
+            _different(submission.lengths),
+            payload,
+            submission.priority,
+            submission.skips,
+            submission.to_all,
+        )
         self._submitted[node].append(given)
         return given
 

@@ -29,8 +29,9 @@ class Observed:
 class Watcher:
     """Watches the machines of one run."""
 
-    def __init__(self, config: RunConfig) -> None:
+    def __init__(self, config: RunConfig, machines: Sequence[Machine]) -> None:
         nodes = config.group.nodes
+        self._machines = machines
         self._contents = Contents(nodes, has_views=config.group.views)
         self._copies = Copies(nodes)
         self._logged: list[set[tuple[int, int]]] = [set() for _ in range(nodes)]
@@ -61,9 +62,9 @@ class Watcher:
         self._logged[node].add((output.packet.source, output.packet.first))
         self._contents.compare(node, "logs", output.packet)
 
-    def observed(self, machines: Sequence[Machine]) -> Observed:
+    def observed(self) -> Observed:
         """What was seen until now."""
-        kept = [kept_by(machine) for machine in machines]
+        kept = [kept_by(machine) for machine in self._machines]
         return Observed(
             wrong_contents=tuple(self._contents.wrong),
             unsaid_copies=tuple(self._copies.unsaid),
