@@ -16,6 +16,7 @@ from ordercast.live.host.parameters import Parameters
 from ordercast.live.host.state_transfer import StateOptions, StateTransfer
 from ordercast.live.logs import GroupLogs
 from ordercast.live.state_transfer.joiner import Loaded
+from ordercast.live.state_transfer.traffic import Traffic
 from ordercast.live.transport.addresses import Address
 from ordercast.live.transport.transport import Transport
 from ordercast.model.config import SECOND
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 
 __all__ = ["MemberState", "StateOptions"]
 
-_FEW = 16  # datagrams for each chunk of a state, at which a donor counts as idle
 _TICKS = 8  # between questions whether a joiner has the state
 
 
@@ -88,7 +88,8 @@ class MemberState:
         """This member leaves and joins again, as if the others had excluded it."""
         self.problem: str | None = None
         """Why it leaves for good."""
-        self._ticks = self._datagrams = 0
+        self._ticks = 0
+        self._traffic = Traffic(lambda: owner.transport.endpoint.datagrams_in, self._loop.time)
         self._joining_again: asyncio.TimerHandle | None = None
 
     async def wait(self) -> None:
@@ -185,6 +186,7 @@ class MemberState:
         if host is None or self._transfer is None:
             return
         self._ticks += 1
+        self._traffic.look()
         current = host.member.current
         for place in self._transfer.confirm(current.view, host.member.applicants.stateless):
             if self._ticks % _TICKS == 0:
@@ -195,10 +197,7 @@ class MemberState:
 
     def _is_busy(self) -> bool:
         """Whether there is traffic, or own messages wait to be sent: the state gives way to them."""
-        arrived = self._owner.transport.endpoint.datagrams_in
-        busy = bool(self._owner.outbox) or arrived - self._datagrams > _FEW
-        self._datagrams = arrived
-        return busy
+        return self._traffic.is_much or bool(self._owner.outbox)
 
     # --- what becomes of the state (state_transfer.LoadingOwner) ---
 
