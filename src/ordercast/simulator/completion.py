@@ -48,6 +48,10 @@ class Completion:
         """The nodes that aborted."""
         return members(self._aborted)
 
+    def undelivered(self, node: int, sources: tuple[int, ...]) -> int:
+        """How many packets of these sources were sent to a node and not delivered there. Not counted over views."""
+        return sum(self._due[source][node] - self._delivered[source][node] for source in sources)
+
     def is_complete(self) -> bool:
         """True if the remaining nodes delivered all messages of each other, and the same messages of the others."""
         gone = self._gone | self._aborted if self._has_views else 0

@@ -387,6 +387,7 @@ class Simulation:
         waits = tuple(() if self._crashed[node] else self.machines[node].waits_for() for node in nodes)
         resilience = self.config.group.sequencer.resilience if self.config.protocol == "sequencer" else 0
         blocked = self._membership is not None and self._membership.is_blocked(resilience)
+        unnoticed = tuple(node for node in members(self._views.latest.members) if self._crashed[node])
         return RunResult(
             config=self.config,
             counters=self.counters,

@@ -35,12 +35,14 @@ def draw_sized(number: int, protocol: str, sizes: Sizes) -> RunConfig:
     """The configuration of a number, with other sizes."""
     config = _draw_config(number, sizes)
     if protocol == "st":
-        return _for_st(config)
-    if protocol == "sequencer":
+        config = _for_st(config)
+    elif protocol == "sequencer":
         return for_sequencer(config)
-    if protocol in {"to", "prito", "prio"}:
-        return _for_priorities(config, protocol)
-    return replace(config, protocol=protocol)
+    elif protocol in {"to", "prito", "prio"}:
+        config = _for_priorities(config, protocol)
+    else:
+        config = replace(config, protocol=protocol)
+    return replace(config, stall_timeout=config.with_default_timeouts().stall_timeout)
 
 
 def _for_st(config: RunConfig) -> RunConfig:
@@ -76,9 +78,8 @@ def _for_priorities(config: RunConfig, protocol: str) -> RunConfig:
     if work.priorities == 1:
         work = replace(work, urgent=0.0)
     faults = _without_moved(config)
-    return replace(
-        config, protocol=protocol, network=network, group=group, workload=work, faults=faults
-    ).with_default_timeouts()
+    config = replace(config, protocol=protocol, network=network, group=group, workload=work, faults=faults)
+    return config.with_default_timeouts()
 
 
 def _without_moved(config: RunConfig) -> tuple[Fault, ...]:

@@ -201,7 +201,9 @@ def _wasted(result: RunResult, observed: Observed | None) -> Iterator[Failure]:
     if not result.silent and not config.group.views:
         yield Failure(NOT_SILENT, "complete, and no node waits, but timers go on")
     gone = {*result.left, *result.crashed, *result.aborted_nodes}
-    keeping = {node: kept for node, kept in enumerate(result.kept) if kept and node not in gone}
+    # An idle group need not notice that a node crashed, and then keeps what this one sent and nobody could deliver.
+    each = enumerate(zip(result.kept, result.may_keep, strict=True))
+    keeping = {node: kept for node, (kept, may) in each if kept > may and node not in gone}
     if keeping:
         kept = ", ".join(f"{name_of(node)}: {packets}" for node, packets in keeping.items())
         yield Failure(KEEPS, f"complete, and no node waits, but packets are kept ({kept})")
@@ -236,7 +238,8 @@ def longest_wait(config: RunConfig, lost: int) -> int | None:
     """
     group, network, timing = config.group, config.network, config.group.timing
     ends_runs = config.protocol in PRIORITISED and group.priority.synchronises and group.rules is Rules.SOUND
-    is_bounded = not (network.bits_per_second or network.receive_time or network.send_time or group.views)
+    slow = network.bits_per_second or network.line_bits_per_second or network.receive_time or network.send_time
+    is_bounded = not (slow or group.views)
     if not ends_runs or not is_bounded or not all(isinstance(fault, Loss | Miss) for fault in config.faults):
         return None
     delay = network.propagation + network.jitter
@@ -247,7 +250,17 @@ def longest_wait(config: RunConfig, lost: int) -> int | None:
 def _may_be_late(config: RunConfig) -> bool:
     """Whether something may arrive so late, though nothing is lost, that it has to be asked for."""
     network, only_losses = config.network, all(isinstance(fault, Loss | Bursts | Miss) for fault in config.faults)
-    return bool(network.jitter or network.receive_time or network.bits_per_second) or not only_losses
+    slow = network.jitter or network.receive_time or network.bits_per_second or network.line_bits_per_second
+    return bool(slow) or not only_losses or _may_wait_for_room(config)
+
+
+def _may_wait_for_room(config: RunConfig) -> bool:
+    """Whether the nodes may offer a sequencer more packets at once than its history has room for.
+
+    What is beyond waits until all have acknowledged what is in the history, and is offered again meanwhile.
+    """
+    group = config.group
+    return config.protocol == Service.SEQUENCED.value and group.nodes * group.window > group.sequencer.history
 
 
 def _waits(result: RunResult) -> str:

@@ -196,6 +196,21 @@ def _offers_once() -> None:
     replace(Sender, "_overdue", lambda _: [])
 
 
+@MUTANTS.add("packets are offered again beside a request for what is missing (W9)", "protocols.sequencer.sender")
+def _offers_beside_a_request() -> None:
+    def around(need_timer_fired: Method) -> Method:
+        def changed(self: Sender, out: list[Any]) -> Any:
+            overdue, missing = self._overdue(), self.reception.missing(stop=self.overdue_below)
+            suspects = need_timer_fired(self, out)
+            if overdue and missing:
+                self.offer_again(overdue, out)
+            return suspects
+
+        return changed
+
+    wrap(Sender, "need_timer_fired", around)
+
+
 @MUTANTS.add("a sequencer that is heard but does not number is suspected (W8)", "protocols.sequencer.sender")
 def _suspects_who_is_heard() -> None:
     def around(need_timer_fired: Method) -> Method:

@@ -80,6 +80,17 @@ def test_what_was_just_offered_is_not_offered_again() -> None:
     assert node.fires("need").offers == ["a", "b"]
 
 
+def test_w9_who_lacks_something_asks_for_that_before_it_offers_anything_again() -> None:
+    """On a medium with a short queue an offer would take the place of the answer, time and again."""
+    node = Node(E2)
+    node.submits("a")
+    node.hears(broadcast(1, "c", E1))
+    node.fires("need")
+    assert node.fires("need").units == [acknowledgment(E2, 0, (0, 1))]
+    node.hears(broadcast(0, "b", E1))
+    assert node.fires("need").offers == ["a"]
+
+
 # --- receiving ---
 
 

@@ -189,12 +189,12 @@ class Sender(DeclaredState):
         most = MAX_BACKOFF if answered else MAX_BACKOFF_UNANSWERED
         timers.need_backoff = next_factor(timers.need_backoff, progress=progressed, limit=most)
         overdue, missing = self._overdue(), reception.missing(stop=self.overdue_below)
-        if overdue:
+        if missing:  # and nothing else: offers would take the place of the answers, where queues are short
+            self.acknowledge(missing, out)
+        elif overdue:
             self.asked = True
             self.offer_again(overdue, out)
-        if missing:
-            self.acknowledge(missing, out)
-        elif not (overdue or progressed or (answered and self.is_idle())):
+        elif not (progressed or (answered and self.is_idle())):
             self.acknowledge((), out, wants_status=self.acknowledged_below == reception.received_below)
         self.due_below, self.overdue_below = self.window.next_seq, reception.known_below
         return timers.unanswered > self.config.sequencer.suspect_after
