@@ -7,6 +7,8 @@ from ordercast.model.machine import LogSizes, Output, Send
 from ordercast.model.runs import RunConfig
 from ordercast.protocols.sequencer.machine import Sequencer
 from ordercast.protocols.sequencer.units import Offer
+from ordercast.protocols.spo.machine import Spo
+from ordercast.protocols.spo.units import Data
 from ordercast.swarm.draw import draw_config
 from ordercast.swarm.run_audit import COPIES, KEEPS, failures_of
 from ordercast.swarm.soak import EVERY_PROTOCOL, soak_config
@@ -21,6 +23,14 @@ class OffersTwice(Sequencer):
         out = super().handle(event)  # type: ignore[arg-type]
         offered = [each for each in out if type(each) is Send and type(each.unit) is Offer and not each.again]
         return [*out, *(replace(each, again=True) for each in offered)]
+
+
+class SendsTwice(Spo):
+    """Sends each packet twice, though nothing was lost."""
+
+    def handle(self, event: object) -> list[Output]:
+        out = super().handle(event)  # type: ignore[arg-type]
+        return [*out, *(replace(each, again=True) for each in out if type(each) is Send and type(each.unit) is Data)]
 
 
 class KeepsOne(Sequencer):
@@ -47,6 +57,15 @@ def test_what_the_history_has_room_for_may_not() -> None:
     config = with_history(draw_config(41, protocol="sequencer"), 9 * 8)
     assert failures_of(config) == []
     assert [failure.kind for failure in failures_of(config, OffersTwice)] == [COPIES]
+
+
+def test_what_receivers_have_no_buffers_for_may_be_sent_again() -> None:
+    config = draw_config(719, protocol="spo")
+    assert config.group.quota == 1
+    assert failures_of(config) == []
+    enough = replace(config, group=replace(config.group, quota=256))
+    assert failures_of(enough) == []
+    assert [failure.kind for failure in failures_of(enough, SendsTwice)] == [COPIES]
 
 
 def test_what_a_crashed_node_sent_may_be_kept_if_nobody_had_to_notice_and_no_more() -> None:

@@ -39,4 +39,5 @@ class RunResult:
     silent: bool
     """The group fell silent: no unit was under way any more, and no timer set. Groups with views never do."""
     kept: tuple[int, ...]
-    """By node: packets in its logs at the end; none of one that crashed."""
+    """By node: packets in its logs at the end; none of one that crashed, and without what crashed nodes sent that was
+    not delivered there."""

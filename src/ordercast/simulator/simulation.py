@@ -387,7 +387,6 @@ class Simulation:
         waits = tuple(() if self._crashed[node] else self.machines[node].waits_for() for node in nodes)
         resilience = self.config.group.sequencer.resilience if self.config.protocol == "sequencer" else 0
         blocked = self._membership is not None and self._membership.is_blocked(resilience)
-        unnoticed = tuple(node for node in members(self._views.latest.members) if self._crashed[node])
         return RunResult(
             config=self.config,
             counters=self.counters,
@@ -404,8 +403,18 @@ class Simulation:
             blocked=blocked,
             waits=waits,
             silent=silent,
-            kept=tuple(0 if self._crashed[node] else self.machines[node].log_sizes().total() for node in nodes),
+            kept=tuple(map(self._kept, nodes)),
         )
+
+    def _kept(self, node: int) -> int:
+        """Packets in the logs of a node, but for those of crashed nodes that it did not deliver.
+
+        An idle group need not notice that a node crashed, and then keeps these.
+        """
+        if self._crashed[node]:
+            return 0
+        unnoticed = tuple(other for other in members(self._views.latest.members) if self._crashed[other])
+        return max(0, self.machines[node].log_sizes().total() - self._completion.undelivered(node, unnoticed))
 
 
 def _require_channel(config: RunConfig, kind: type[Machine]) -> None:

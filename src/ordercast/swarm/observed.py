@@ -26,11 +26,13 @@ def kept_elsewhere(result: RunResult, observed: Observed, gone: Collection[int])
     group = result.config.group
     allowed = 2 * group.sequencer.history if group.views and result.config.protocol == Service.SEQUENCED.value else 0
     most = _MOST_VALUES + _VALUES_BY_PAIR * group.nodes**2
+    unnoticed = set(result.members).intersection(result.crashed)  # what these sent may wait for ever
     for node, kept in enumerate(observed.kept):
         if node in gone:
             continue
-        if len(kept.packets) > allowed:
-            yield f"{name_of(node)} keeps {len(kept.packets):,} packets outside of its logs"
+        packets = [packet for packet in kept.packets if packet[0] not in unnoticed]
+        if len(packets) > allowed:
+            yield f"{name_of(node)} keeps {len(packets):,} packets outside of its logs"
         if not result.config.logs and max(kept.values, kept.content) > most:  # a log has a place for each message
             what = f"{kept.values:,} values, and {kept.content:,} bytes outside of packets"
             yield f"{name_of(node)} keeps {what}: more than {most:,}, whatever was sent"

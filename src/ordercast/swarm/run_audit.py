@@ -201,15 +201,13 @@ def _wasted(result: RunResult, observed: Observed | None) -> Iterator[Failure]:
     if not result.silent and not config.group.views:
         yield Failure(NOT_SILENT, "complete, and no node waits, but timers go on")
     gone = {*result.left, *result.crashed, *result.aborted_nodes}
-    # An idle group need not notice that a node crashed, and then keeps what this one sent and nobody could deliver.
-    each = enumerate(zip(result.kept, result.may_keep, strict=True))
-    keeping = {node: kept for node, (kept, may) in each if kept > may and node not in gone}
+    keeping = {node: kept for node, kept in enumerate(result.kept) if kept and node not in gone}
     if keeping:
         kept = ", ".join(f"{name_of(node)}: {packets}" for node, packets in keeping.items())
         yield Failure(KEEPS, f"complete, and no node waits, but packets are kept ({kept})")
     elif observed is not None:
         yield from (Failure(KEEPS, sentence) for sentence in kept_elsewhere(result, observed, gone))
-    if counters.retransmitted and not counters.lost and not _may_be_late(config):
+    if counters.retransmitted and not counters.lost and not _may_be_late(result):
         yield Failure(COPIES, f"{counters.retransmitted:,} messages were sent again, and nothing was lost")
     bound, longest = longest_wait(config, counters.lost), max((w.highest for w in counters.waiting.values()), default=0)
     if bound is not None and longest > bound:
@@ -247,20 +245,24 @@ def longest_wait(config: RunConfig, lost: int) -> int | None:
     return calm + lost * (16 * timing.poll + 4 * delay + calm)
 
 
-def _may_be_late(config: RunConfig) -> bool:
+def _may_be_late(result: RunResult) -> bool:
     """Whether something may arrive so late, though nothing is lost, that it has to be asked for."""
+    config = result.config
     network, only_losses = config.network, all(isinstance(fault, Loss | Bursts | Miss) for fault in config.faults)
     slow = network.jitter or network.receive_time or network.bits_per_second or network.line_bits_per_second
-    return bool(slow) or not only_losses or _may_wait_for_room(config)
+    return bool(slow) or not only_losses or _may_lack_room(result)
 
 
-def _may_wait_for_room(config: RunConfig) -> bool:
-    """Whether the nodes may offer a sequencer more packets at once than its history has room for.
+def _may_lack_room(result: RunResult) -> bool:
+    """Whether nodes may have sent more packets at once than there was room for.
 
-    What is beyond waits until all have acknowledged what is in the history, and is offered again meanwhile.
+    What a sequencer's history has no room for waits until all have acknowledged what is in it, and is offered again
+    meanwhile; receivers drop what they have no buffers for, which hold what is accepted and not delivered.
     """
-    group = config.group
-    return config.protocol == Service.SEQUENCED.value and group.nodes * group.window > group.sequencer.history
+    group, counters = result.config.group, result.counters
+    if result.config.protocol == Service.SEQUENCED.value:
+        return group.nodes * group.window > group.sequencer.history
+    return counters.longest_accepted + counters.longest_preacknowledged >= group.quota
 
 
 def _waits(result: RunResult) -> str:
