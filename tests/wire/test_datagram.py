@@ -37,6 +37,7 @@ def test_a_header_is_these_24_bytes() -> None:
 
 def test_flags_and_senders_have_the_documented_numbers() -> None:
     assert (datagram.ENCRYPTED, datagram.HANDSHAKE, datagram.TO_RELAY, datagram.FROM_RELAY) == (1, 2, 4, 8)
+    assert (datagram.CAN_WAIT, datagram.BESIDE_RELAY) == (16, 32)
     assert (datagram.RELAY, datagram.UNKNOWN) == (0xFFFF, 0xFFFE)
 
 
@@ -46,7 +47,7 @@ def test_flags_and_senders_have_the_documented_numbers() -> None:
         (0, 0xC4, Rejection.NOT_ORDERCAST),
         (1, 0, Rejection.VERSION),
         (1, 2, Rejection.VERSION),
-        (2, 32, Rejection.VERSION),
+        (2, 64, Rejection.VERSION),
         (2, 128, Rejection.VERSION),
         (2, 1, Rejection.CIPHERTEXT),
     ],

@@ -82,6 +82,13 @@ class Unit(msgspec.Struct, frozen=True, gc=False, array_like=True, tag=0):
         """True if it only acknowledges: nothing follows from it before the others have acknowledged, too."""
         return False
 
+    def needs_place(self) -> bool:
+        """False if nothing follows from its place among other units, nor from its loss.
+
+        It has no number, asks for nothing, and may arrive any time after what its sender had received.
+        """
+        return True
+
 
 class DataUnit(Unit, frozen=True, gc=False):
     """A unit that carries a packet."""

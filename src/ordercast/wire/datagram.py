@@ -23,7 +23,9 @@ FROM_RELAY = 8
 """Flag: a relay passed it on."""
 CAN_WAIT = 16
 """Flag: for the relay, which may hold it until others have sent such, too: it has acknowledgments only."""
-_KNOWN_FLAGS = ENCRYPTED | HANDSHAKE | TO_RELAY | FROM_RELAY | CAN_WAIT
+BESIDE_RELAY = 32
+"""Flag: of a member that usually sends by a relay, and not by it: to be handled behind a place in the relay's order."""
+_KNOWN_FLAGS = ENCRYPTED | HANDSHAKE | TO_RELAY | FROM_RELAY | CAN_WAIT | BESIDE_RELAY
 
 RELAY = 0xFFFF
 """The sender number of a relay."""

@@ -4,10 +4,13 @@ from ordercast.live.host.congestion import FlightWindow
 from ordercast.live.host.flow_control import FlowControl
 from ordercast.live.host.message_fragments import MessageReassembler
 from ordercast.live.transport import fragmentation
+from ordercast.live.transport.beside_relay import POSITION
 from ordercast.live.transport.fragmentation import DatagramReassembler
 from ordercast.live.transport.gathering import Gathering
-from ordercast.live.transport.relay import RelayClient
+from ordercast.live.transport.receiving import Receiving
+from ordercast.live.transport.relay import Relay, RelayClient
 from ordercast.live.transport.reorder_buffer import Stream
+from ordercast.live.transport.sending import Sending
 from tests.mutations.mutation import Mutants, replace, wrap
 
 MUTANTS = Mutants("live.transport.reorder_buffer")
@@ -40,7 +43,26 @@ def _waits_for_those_that_have_spoken() -> None:
 
 @MUTANTS.add("an echo stands for whatever was sent first", "live.transport.relay")
 def _takes_the_first() -> None:
-    replace(RelayClient, "echoed", lambda self, _: self._kept.popleft()[1] if self._kept else None)
+    replace(RelayClient, "echoed", lambda self, _: self.on_the_way._forget_first() if self.on_the_way else None)
+
+
+@MUTANTS.add("a status beside the relay waits for nothing", "live.transport.beside_relay")
+def _waits_for_nothing() -> None:
+    replace(
+        Receiving,
+        "_receive_beside",
+        lambda self, place, body: self._unpack(place, memoryview(body)[POSITION.size :], in_session=True),
+    )
+
+
+@MUTANTS.add("a status goes beside the relay before what was sent by it", "live.transport.beside_relay")
+def _overtakes_its_own_data() -> None:
+    replace(Sending, "_all_are_back", lambda self: self._table.relay is not None)
+
+
+@MUTANTS.add("what is short is passed on in another order than it came", "live.transport.relay")
+def _passes_on_in_another_order() -> None:
+    wrap(Relay, "release", lambda release: lambda self: (self._collected.reverse(), release(self))[1])
 
 
 @MUTANTS.add("members that were closed in the view before are waited for", "live.host.flow_control")

@@ -2,8 +2,8 @@
 
 from ordercast.wire.datagram import LENGTH_SIZE, MAX_DATAGRAM_SIZE, pack_records
 
-ALL, BY_RELAY = -1, -2
-"""Destinations: every other member; all members by the relay. Any other number is a member."""
+ALL, BY_RELAY, BESIDE = -1, -2, -3
+"""Destinations: every other member; all members by the relay; all members beside it. Any other number is a member."""
 
 
 class Packer:
@@ -35,6 +35,10 @@ class Packer:
         full, self._records[to] = self._records.pop(to), [record]  # it is now the last that began to wait
         self._sizes[to] = size
         return pack_records(full)
+
+    def has(self, to: int) -> bool:
+        """Whether something waits to be sent there."""
+        return to in self._records
 
     def take(self) -> list[tuple[int, bytes]]:
         """The bodies that wait, with their destinations."""

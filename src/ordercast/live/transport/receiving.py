@@ -8,9 +8,10 @@ Whatever arrives from the network is understood, or dropped and counted by reaso
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
 
+from ordercast.live.transport.beside_relay import POSITION
 from ordercast.live.transport.gathering import COMPRESSED, GATHERED, decompressed, separated
 from ordercast.live.transport.receiver import Receiver
-from ordercast.live.transport.relay import ORIGIN, ORIGIN_SIZE
+from ordercast.live.transport.relay import ORIGIN, ORIGIN_SIZE, RelayClient
 from ordercast.live.transport.reorder_buffer import OrderedStreams, Stream
 from ordercast.live.transport.routing_table import PreviousView, RoutingTable
 from ordercast.live.transport.unit_addresses import has_addresses, is_address
@@ -20,6 +21,7 @@ from ordercast.protocols.membership.view import GroupView
 from ordercast.wire.codec import Codec, Malformed
 from ordercast.wire.control import IN_SESSION, LinkAcknowledgment
 from ordercast.wire.datagram import (
+    BESIDE_RELAY,
     ECHO,
     FROM_RELAY,
     HANDSHAKE,
@@ -113,7 +115,9 @@ class Receiving:
         place = datagram.sender ^ UNORDERED
         if table.links is not None and table.links.stranger is not None:
             table.links.is_seen_as_stranger(place)
-        if place < table.nodes and not datagram.flags & TO_RELAY:
+        if place < table.nodes and datagram.flags & BESIDE_RELAY:
+            self._receive_beside(place, datagram.body)
+        elif place < table.nodes and not datagram.flags & TO_RELAY:
             self._unpack(place, datagram.body, in_session=True)
         elif place < table.nodes and table.gathers and table.own_relay is not None:
             records = table.own_relay.take(datagram)
@@ -123,6 +127,23 @@ class Receiving:
                 self._unpack(place, records, in_session=True)
         else:
             self.dropped["non_member"] += 1
+
+    def _receive_beside(self, place: int, body: bytes) -> None:
+        """A status that is handled when we have come as far in the relay's order as who sent it."""
+        table = self._table
+        relay = table.relay
+        if len(body) < POSITION.size:
+            self.dropped[Rejection.TRUNCATED] += 1
+            return
+        incarnation, position = POSITION.unpack_from(body)
+        if not table.beside:
+            self.dropped["non_member"] += 1
+        elif relay is None or not incarnation or (incarnation == relay.incarnation and position <= relay.position):
+            self._unpack(place, memoryview(body)[POSITION.size :], in_session=True)
+        elif incarnation < relay.incarnation:
+            self.dropped["late"] += 1
+        else:
+            relay.early.add(incarnation, position, (place, body[POSITION.size :]))
 
     def _is_opened_by(self, datagram: Datagram) -> bool:
         """Whether what has another tag than the current view's made us open the session that it belongs to."""
@@ -146,7 +167,7 @@ class Receiving:
             self.dropped["non_member"] += 1
         elif datagram.to not in {TO_ALL, previous.me + 1}:
             self.dropped["not_addressed"] += 1
-        elif datagram.flags & TO_RELAY:
+        elif datagram.flags & (TO_RELAY | BESIDE_RELAY):
             self._receiver.other_view_received(place)
         else:
             records = unpack_records(datagram.body)
@@ -258,6 +279,8 @@ class Receiving:
                 self._unpack_gathered(decompressed(body))
             else:
                 self._unpack_relayed(origin, body)
+            if table.beside and table.relay is not None:
+                self._passed(table.relay, datagram)
         elif not datagram.flags & TO_RELAY:
             self._unpack(datagram.sender, datagram.body, in_session=True)
             if table.gathers and table.own_relay is not None:
@@ -271,6 +294,14 @@ class Receiving:
             else:
                 self._looped_back.append((datagram.sender, records))
                 self.receive_looped_back()
+
+    def _passed(self, relay: RelayClient, datagram: Datagram) -> None:
+        """A datagram of the relay is handled: so are now the statuses that waited for it."""
+        if datagram.tag == relay.incarnation:
+            relay.position = datagram.counter + 1
+            if relay.early:
+                for place, records in relay.early.take(relay.incarnation, relay.position):
+                    self._unpack(place, records, in_session=True)
 
     def _receive_relayed_before(self, origin: int) -> None:
         """Who sends in the view before has not heard of the current one; what was gathered shows nothing of it."""
@@ -312,12 +343,14 @@ class Receiving:
             if own is None:
                 self.dropped["unknown_echo"] += 1
             else:
-                self._unpack_relayed(echo[0], own)
+                self._unpack_relayed(echo[0], own, is_echo=True)
 
-    def _unpack_relayed(self, origin: int, records: bytes | memoryview) -> None:
+    def _unpack_relayed(self, origin: int, records: bytes | memoryview, *, is_echo: bool = False) -> None:
         table = self._table
         if table.relay is not None and (origin == table.me or origin == RELAY):  # noqa: PLR1714 (the quicker)
             table.relay.answered()
+            if not is_echo and table.relay.on_the_way:
+                table.relay.on_the_way.came_back(records)
         if origin < table.nodes:
             if not (table.gathers and origin == table.me):  # a protocol without a channel knows what it sent
                 self._unpack(origin, records, in_session=True)

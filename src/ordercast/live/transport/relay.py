@@ -22,11 +22,11 @@ Whoever sent much has it still: a relay that is a member sends it to the others,
 number that the origin gave it, at the same place in the order.
 """
 
-from collections import deque
 from collections.abc import Callable
 from struct import Struct
 
 from ordercast.live.transport.addresses import Address
+from ordercast.live.transport.beside_relay import EarlyStatuses, OnTheWay
 from ordercast.live.transport.gathering import COMPRESSED, GATHERED, Gathering, Parts, compressed, joined
 from ordercast.live.transport.reorder_buffer import Stream
 from ordercast.model.config import MILLISECOND
@@ -53,6 +53,7 @@ _ECHOED = Struct(">Q")
 """What is sent instead: the counter of the datagram in which the relay received them."""
 _MAX_KEPT = 4096  # datagrams whose echoes are awaited; of more the first count as lost
 _MAX_KEPT_BYTES = 48 << 20  # of their records: more than is ever in flight
+_MAX_COLLECTED = 8 * ECHO_FROM  # bytes; more go at once
 LEAST_PATIENCE = 20 * MILLISECOND
 """After it an acknowledgment that did not come back counts as lost, if rounds take no longer than expected."""
 _TICKS_TO_ASK = 3  # without an answer, as members are asked: one and a half heartbeats
@@ -71,6 +72,14 @@ class Relay:
         """What waits to be passed on together; None: nothing waits."""
         self._members = 0  # of which each can be sent something else; 0: all are sent the same
         self._send_apart: Callable[[bytes | None, int, bytes], None]
+        self._collecting: int | None = None  # the session of which what is short waits for the end of a turn
+        self._collected: Parts = []
+        self._collected_size = 0
+
+    @property
+    def position(self) -> int:
+        """The next counter of its order."""
+        return self._counter
 
     def gather(self, session: int, members: int, hold: int) -> None:
         """From now on acknowledgments of so many members, all in this session, wait for each other.
@@ -80,6 +89,16 @@ class Relay:
         self.gathering = Gathering(
             members, hold, lambda parts, alike, number: self._pass_on_all(session, parts, number, alike=alike)
         )
+
+    def collect(self, session: int) -> None:
+        """From now on what is short, all in this session, is passed on when the turn is over: see `release`."""
+        self._collecting = session
+
+    def release(self) -> None:
+        """The turn is over, and what this member says itself is there: all goes in one datagram."""
+        if self._collected and self._collecting is not None:
+            parts, self._collected, self._collected_size = self._collected, [], 0
+            self._pass_on_all(self._collecting, parts, None)
 
     def echo(self, members: int, send_apart: Callable[[bytes | None, int, bytes], None]) -> None:
         """From now on so many members, of which this is one, are not sent again what they have sent.
@@ -101,6 +120,14 @@ class Relay:
 
         `number`: the counter under which the origin knows it; None: it is sent to the origin, too.
         """
+        if self._collecting is not None:
+            if len(records) < ECHO_FROM:
+                self._collected.append((origin, records))
+                self._collected_size += len(records)
+                if self._collected_size > _MAX_COLLECTED:
+                    self.release()
+                return
+            self.release()
         if self.gathering is None:
             self._pass_on_all(session, [(origin, records)], number)
         else:
@@ -108,6 +135,7 @@ class Relay:
 
     def close(self) -> None:
         """Nothing that waits is passed on."""
+        self._collected = []
         if self.gathering is not None:
             self.gathering.close()
 
@@ -179,33 +207,22 @@ class RelayClient:
         self.stream = Stream(max_hold)
         self.patience = LEAST_PATIENCE
         """Nanoseconds after which an acknowledgment that did not come back counts as lost."""
+        self.position = 0
+        """Below this counter of its incarnation everything is handled, or lost."""
+        self.early = EarlyStatuses()
+        self.on_the_way = OnTheWay(_MAX_KEPT, _MAX_KEPT_BYTES)
+        """What was sent by it, as far as an echo may stand for it, or somebody asks whether all is back."""
         self._unanswered, self._silent_ticks = False, 0
         self._asked_at: int | None = None
-        self._kept: deque[tuple[int, bytes]] = deque()  # what an echo may stand for, with its number
-        self._kept_bytes = 0
 
-    def keep(self, number: int, records: bytes) -> None:
-        """They are sent to the relay in the datagram with this number, and come back as an echo."""
-        if self.is_member and len(records) >= ECHO_FROM:
-            self._kept.append((number, records))
-            self._kept_bytes += len(records)
-            while self._kept_bytes > _MAX_KEPT_BYTES or len(self._kept) > _MAX_KEPT:
-                self._forget_first()
+    def keep(self, number: int, records: bytes, *, short: bool = False) -> None:
+        """They are sent to the relay in the datagram with this number. `short`: those that no echo stands for, too."""
+        if self.is_member and (short or len(records) >= ECHO_FROM):
+            self.on_the_way.add(number, records)
 
     def echoed(self, echo: bytes | memoryview) -> bytes | None:
-        """What an echo stands for; None: nothing that is kept. What was sent before it was lost, or has come back."""
-        if len(echo) != _ECHOED.size:
-            return None
-        (number,) = _ECHOED.unpack(echo)
-        kept = self._kept
-        while kept and kept[0][0] < number:
-            self._forget_first()
-        return self._forget_first() if kept and kept[0][0] == number else None
-
-    def _forget_first(self) -> bytes:
-        _, records = self._kept.popleft()
-        self._kept_bytes -= len(records)
-        return records
+        """What an echo stands for; None: nothing that is kept."""
+        return self.on_the_way.back(*_ECHOED.unpack(echo)) if len(echo) == _ECHOED.size else None
 
     def body_of(self, records: bytes) -> bytes:
         """The body of a datagram to the relay. If it has records, they should come back; without, it only asks."""
@@ -236,7 +253,7 @@ class RelayClient:
     def restarted(self, incarnation: int) -> Stream:
         """A later incarnation is there; the stream of the former one."""
         former, self.stream = self.stream, Stream(self._max_hold)
-        self.incarnation = incarnation
+        self.incarnation, self.position = incarnation, 0
         return former
 
     def tick(self) -> int:

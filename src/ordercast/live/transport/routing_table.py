@@ -22,7 +22,7 @@ class RoutingTable:
     """Of one member. `Transport` writes it, when a view begins; the two directions read it."""
 
     __slots__ = (
-        *("addresses", "founders", "gathers", "incarnation", "links", "me", "nodes", "own", "own_relay"),
+        *("addresses", "beside", "founders", "gathers", "incarnation", "links", "me", "nodes", "own", "own_relay"),
         *("own_senders", "place_at_first", "previous", "relay", "relayed", "session", "view"),
     )
 
@@ -45,6 +45,8 @@ class RoutingTable:
         """What is sent to all goes by a relay."""
         self.gathers = False
         """Only acknowledgments go by it."""
+        self.beside = False
+        """What needs no place in its order is sent beside it."""
         self.own_senders = {me}
         """Who we are in what we send: a multicast brings it to ourselves."""
 

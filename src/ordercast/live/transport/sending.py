@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterable
 from threading import Lock
 
 from ordercast.live.transport.addresses import address_of
+from ordercast.live.transport.beside_relay import POSITION
 from ordercast.live.transport.endpoint import Endpoint
-from ordercast.live.transport.packing import ALL, BY_RELAY, Packer
+from ordercast.live.transport.packing import ALL, BESIDE, BY_RELAY, Packer
 from ordercast.live.transport.receiving import Receiving
 from ordercast.live.transport.relay import LEAST_PATIENCE, ORIGIN_SIZE, RelayClient
 from ordercast.live.transport.routing_table import RoutingTable
@@ -18,6 +19,7 @@ from ordercast.protocols.membership.units import ControlUnit, OutsideUnit
 from ordercast.wire.codec import Codec
 from ordercast.wire.control import IN_SESSION, Control, Heartbeat, Restarting, Stage
 from ordercast.wire.datagram import (
+    BESIDE_RELAY,
     CAN_WAIT,
     HANDSHAKE,
     LENGTH_SIZE,
@@ -149,14 +151,19 @@ class Sending:
         if to is not None:
             target = to
         elif self._table.relayed:
-            target = BY_RELAY
-            if self._waits and not unit.can_wait():
+            target = BESIDE if self._table.beside and not unit.needs_place() and self._all_are_back() else BY_RELAY
+            if self._waits and target == BY_RELAY and not unit.can_wait():
                 self._waits = False
         else:
             target = BY_RELAY if self._table.gathers and unit.can_wait() and self._is_gathered() else ALL
         full = self.packer.add(self._codec.encode(unit), target)
         if full is not None:
             self.send_records(full, target)
+
+    def _all_are_back(self) -> bool:
+        """Whether we have received all that we have sent by the relay."""
+        relay = self._table.relay
+        return relay is not None and not relay.on_the_way and not self.packer.has(BY_RELAY)
 
     def send_directly(self, seconds: float) -> None:
         """For so long acknowledgments go to each member directly where they need not go by the relay.
@@ -189,13 +196,20 @@ class Sending:
         """
         for target, body in self.packer.take():
             self.send_records(body, target)
-        return self._receiving.receive_looped_back()
+        if self._receiving.receive_looped_back():
+            return True
+        if self._table.own_relay is not None:
+            self._table.own_relay.release()
+        return False
 
     def send_records(self, body: bytes, target: int) -> None:
-        """Sends packed records in the session: to a member, to `ALL` the others, or to all members `BY_RELAY`."""
+        """Sends packed records in the session: to a member, `ALL` the others, or to all `BY_RELAY` or `BESIDE` it."""
         table = self._table
         session = table.session
         assert session is not None, "units are sent in an open session"
+        if target == BESIDE:
+            self._send_beside(body, session)
+            return
         if target != BY_RELAY:
             self._send_in_order(target, self._sealed(0, session, body, target))
             if target == ALL and table.gathers and table.own_relay is not None:
@@ -208,6 +222,13 @@ class Sending:
                 self._receiving.loop_back(table.me, body)
         elif table.relay is not None:
             self._send_to_relay(table.relay, body, waits=waits)
+
+    def _send_beside(self, records: bytes, session: int) -> None:
+        table, relay = self._table, self._table.relay
+        assert relay is not None, "our own relay is as near as anybody"
+        body = POSITION.pack(relay.incarnation, relay.position) + records
+        self._send_in_order(ALL, self._sealed_as(table.me | UNORDERED, BESIDE_RELAY, session, body, ALL))
+        self._receiving.loop_back(table.me, records)
 
     def send_apart(self, datagram: bytes | None, place: int, other: bytes) -> None:
         """Sends a datagram of our own relay to all members but one, and another to that one."""
@@ -244,8 +265,8 @@ class Sending:
             datagram = self._sealed_as(table.me | UNORDERED, flags, table.session, body, ALL)
             relay.asked_at(time.monotonic_ns())
         else:
-            if records and not waits:
-                relay.keep(self._counters.get(table.session, 0), records)
+            if records and (table.beside or not waits):
+                relay.keep(self._counters.get(table.session, 0), records, short=table.beside)
             datagram = self._sealed(flags, table.session, body, ALL)
         if table.links is not None and relay.is_member:
             self._endpoint.send_by_link(datagram, table.addresses.index(relay.address))

@@ -75,12 +75,14 @@ class Transport:
         *,
         max_hold: int = 0,
         gather: int = 0,
+        beside: bool = False,
     ) -> None:
         """From now on there are units: in no order, in each sender's order, or in the one order of a relay.
 
         `max_hold`: nanoseconds that a datagram is held for those that it has overtaken, at most. `gather`: nanoseconds
         that acknowledgments wait at our own relay for those of others, at most; 0: none waits. Where each sender's
-        order suffices, a relay passes on acknowledgments only.
+        order suffices, a relay passes on acknowledgments only. `beside`: what needs no place in the order of a relay
+        that is a member goes to each member directly.
         """
         table = self.table
         if table.own_relay is not None:
@@ -89,6 +91,8 @@ class Transport:
         self.seal.hold(session)
         table.relayed = channel is Channel.ONE
         table.gathers = channel is Channel.MANY and relay is not None
+        is_member = not isinstance(relay, Address) or relay in table.addresses
+        table.beside = beside and table.relayed and is_member
         table.own_senders = {table.me, table.me | UNORDERED, table.place_at_first}
         if table.previous is not None:
             table.own_senders |= {table.previous.me, table.previous.me | UNORDERED}
@@ -109,6 +113,8 @@ class Transport:
             table.own_senders.add(RELAY)
             if gather:
                 relay.gather(table.session, table.nodes, gather)
+            elif table.beside:
+                relay.collect(table.session)
             if not self._endpoint.has_multicast:
                 relay.echo(table.nodes, self._sending.send_apart)
         elif relay is None:
@@ -144,6 +150,7 @@ class Transport:
         *,
         max_hold: int = 0,
         gather: int = 0,
+        beside: bool = False,
     ) -> None:
         """From now on members are the places of this view. What waits to be sent in the view before is lost."""
         table = self.table
@@ -152,7 +159,7 @@ class Transport:
         table.view, table.me, table.addresses, table.nodes = view, me, addresses, len(addresses)
         self._endpoint.reach([address for place, address in enumerate(addresses) if place != me])
         self._receiving.forget_looped_back()
-        self.open(int.from_bytes(view.tag, "big"), channel, relay, max_hold=max_hold, gather=gather)
+        self.open(int.from_bytes(view.tag, "big"), channel, relay, max_hold=max_hold, gather=gather, beside=beside)
 
     def moved(self, addresses: list[Address]) -> None:
         """Those that open the group with this member have these addresses now."""

@@ -81,6 +81,10 @@ class Ready(Unit, frozen=True, gc=False, tag=2):
         """Unless it asks for something that is missing."""
         return not self.missing
 
+    def needs_place(self) -> bool:
+        """Only if it asks for something: it shows losses then."""
+        return bool(self.missing or self.wants)
+
     def asks_for(self) -> str | None:
         """The missing ranges."""
         if not self.missing:

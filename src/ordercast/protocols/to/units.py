@@ -106,6 +106,10 @@ class UnorderedReady(Unit, frozen=True, gc=False, tag=23):
         """It only acknowledges."""
         return True
 
+    def needs_place(self) -> bool:
+        """Only if it asks for something: it shows losses then."""
+        return self.heading.wants != 0
+
 
 class EpochVector(Unit, frozen=True, gc=False, tag=24):
     """RST: what a node had accepted when it stopped, which never changes. A node that receives it stops too."""
