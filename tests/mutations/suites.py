@@ -379,7 +379,10 @@ SUITES = (
         "live machines",
         "live",
         [
-            *(f"live.transport.{name}" for name in ("fragmentation", "gathering", "packing", "reorder_buffer")),
+            *(
+                f"live.transport.{name}"
+                for name in ("beside_relay", "fragmentation", "gathering", "packing", "reorder_buffer")
+            ),
             *(f"live.host.{name}" for name in ("flow_control", "congestion", "round_trips")),
             "live.host.message_fragments",
         ],
@@ -387,7 +390,10 @@ SUITES = (
             [
                 *(f"live.test_{name}" for name in ("fragmentation", "gathering", "packing", "reorder_buffer")),
                 *(f"live.test_{name}" for name in ("flow_control_by_hand", "congestion", "congestion_bounds")),
-                *(f"live.test_{name}" for name in ("ordered_streams", "round_trips", "message_fragments", "echoes")),
+                *(
+                    f"live.test_{name}"
+                    for name in ("ordered_streams", "round_trips", "message_fragments", "echoes", "beside_relay")
+                ),
             ]
         ),
     ),
