@@ -23,17 +23,16 @@ from ordercast.audit.violations import Violation
 from ordercast.model.services import SELECTIVE, Service
 from ordercast.pipeline.audit.kernel.columns import (
     UNKNOWN,
-    EventArrays,
     Flags,
     MessageIndex,
     NotVectorisableError,
     Numbers,
-    RunColumns,
     columns_of,
     numbers,
 )
 from ordercast.pipeline.audit.kernel.levels import levels_truthful
 from ordercast.pipeline.audit.run import as_lists
+from ordercast.pipeline.audit.stream.deliveries import delivered, due, with_known_deliveries
 from ordercast.trace.schema import EVENT, SEQ, SOURCE, EventKind
 
 _NAMES = pa.array([level.value for level in LEVELS])
@@ -61,14 +60,13 @@ def wrong_levels(
     except NotVectorisableError:
         return []  # it has been told what is wrong with them
     index = MessageIndex(run.sends)
-    message = index.of(
-        numbers(levels.column(SOURCE).combine_chunks(), -1), numbers(levels.column(SEQ).combine_chunks(), -1)
-    )
+    message = _indices(levels, index)
     known = message != UNKNOWN
     told = levels.filter(pa.array(known))
     promises = level_promises(service)
     found = _violations(nodes, others, told, service, promises & {accepted_truthfully}, delivers_stable=delivers_stable)
-    at_the_end = known & gone & _delivered_everywhere(run, service)[message]
+    delivered_everywhere = np.all(delivered(run) | ~due(run, service), axis=0)
+    at_the_end = known & gone & delivered_everywhere[message]
     if at_the_end.any():
         judged = _only_about(others, index, np.unique(message[at_the_end]))
         rest = levels.filter(pa.array(at_the_end))
@@ -91,7 +89,7 @@ def _violations(
     run = replace(columns_of(nodes, batches), delivers_stable=delivers_stable)
     if service not in SELECTIVE:
         run = replace(run, sends=replace(run.sends, addressed=np.ones_like(run.sends.addressed)))
-    if levels_truthful(_known(run), promises):
+    if levels_truthful(with_known_deliveries(run), promises):
         return []
     logs = replace(logs_of("", nodes, map(as_lists, batches)), delivers_stable=delivers_stable)
     if service not in SELECTIVE:
@@ -100,27 +98,13 @@ def _violations(
     return [violation for promise in in_order for violation in islice(promise(logs), MOST_WITNESSES)]
 
 
-def _known(run: RunColumns) -> RunColumns:
-    """Without deliveries of messages whose sends have not been seen yet."""
-    rows = run.events[EventKind.DELIVER]
-    known = rows.message != UNKNOWN
-    kept = EventArrays(rows.node[known], rows.step[known], rows.time[known], rows.message[known])
-    return replace(run, events={**run.events, EventKind.DELIVER: kept})
-
-
-def _delivered_everywhere(run: RunColumns, service: Service) -> Flags:
-    rows = run.events[EventKind.DELIVER]
-    known = rows.message != UNKNOWN
-    given = np.zeros_like(run.sends.addressed)
-    given[rows.node[known], rows.message[known]] = True
-    everywhere: Flags = np.all(given | ~run.sends.addressed if service in SELECTIVE else given, axis=0)
-    return everywhere
-
-
 def _only_about(others: pa.Table, index: MessageIndex, chosen: Numbers) -> pa.Table:
     """The rows about some messages, and those about nodes."""
-    message = index.of(
-        numbers(others.column(SOURCE).combine_chunks(), -1), numbers(others.column(SEQ).combine_chunks(), -1)
-    )
     about = pc.is_in(others.column(EVENT), pa.array([EventKind.SEND.value, EventKind.DELIVER.value]))
-    return others.filter(pa.array(~np.asarray(about) | np.isin(message, chosen)))
+    return others.filter(pa.array(~np.asarray(about) | np.isin(_indices(others, index), chosen)))
+
+
+def _indices(rows: pa.Table, index: MessageIndex) -> Numbers:
+    """Of the messages that rows are about."""
+    source, seq = (numbers(rows.column(name).combine_chunks(), -1) for name in (SOURCE, SEQ))
+    return index.of(source, seq)

@@ -11,8 +11,8 @@ from ordercast.audit.services import PROMISES
 from ordercast.audit.violations import Violation, message_name
 from ordercast.model.nodes import name_of
 from ordercast.model.services import Service
-from ordercast.pipeline.audit.kernel.columns import UNKNOWN, Flags, RunColumns
-from ordercast.trace.schema import EventKind
+from ordercast.pipeline.audit.kernel.columns import Flags, RunColumns
+from ordercast.pipeline.audit.stream.deliveries import delivered, due, known_deliveries
 
 MOST_MISSING = 10_000
 """Messages that nodes lack: more are not remembered one by one."""
@@ -52,21 +52,18 @@ def lags(
     return found
 
 
-def slowest_node(run: RunColumns, waits_for: Flags, *, selective: bool) -> int | None:
+def slowest_node(run: RunColumns, service: Service, waits_for: Flags) -> int | None:
     """The node that lacks most, of those that are waited for."""
-    logs = run.events[EventKind.DELIVER]
-    lacking = run.sends.addressed.copy() if selective else np.ones_like(run.sends.addressed)
-    known = logs.message != UNKNOWN
-    lacking[logs.node[known], logs.message[known]] = False
+    lacking = due(run, service) & ~delivered(run)
     counts = np.where(waits_for, lacking.sum(axis=1), 0)
     return int(counts.argmax()) if counts.max(initial=0) > 0 and waits_for.sum() > 1 else None
 
 
 def too_late(run: RunColumns, service: Service, node: int, index: int) -> Violation | None:
     """What a node would violate by delivering a message now, as the audit of the complete trace would say it."""
-    logs, sends = run.events[EventKind.DELIVER], run.sends
+    logs, sends = known_deliveries(run), run.sends
     message = int(sends.source[index]), int(sends.seq[index])
-    log = logs.message[(logs.node == node) & (logs.message != UNKNOWN)]
+    log = logs.message[logs.node == node]
     if sender_order_kept in PROMISES[service]:
         later = log[(sends.source[log] == message[0]) & (log > index)]
         if later.size:

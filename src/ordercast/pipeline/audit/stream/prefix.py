@@ -16,7 +16,6 @@ installed the next one. Whether everything was kept, and whether states were com
 complete trace.
 """
 
-from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
 from typing import Any
@@ -29,7 +28,6 @@ import pyarrow.compute as pc
 from ordercast.audit.completeness import complete
 from ordercast.audit.logs import ALL_COLUMNS, LEVELS, RunLogs, logs_of
 from ordercast.audit.membership import primary, same_views
-from ordercast.audit.order import no_cycle
 from ordercast.audit.priorities import same_runs, sender_order_kept_by_priority
 from ordercast.audit.services import LEVEL_SOUNDNESS, PROMISES, Property, promised
 from ordercast.audit.shrinking_views import disagreements, minorities
@@ -42,8 +40,6 @@ from ordercast.model.nodes import members, name_of
 from ordercast.model.services import SELECTIVE, Service
 from ordercast.pipeline.audit.kernel.checks import passes
 from ordercast.pipeline.audit.kernel.columns import (
-    UNKNOWN,
-    EventArrays,
     Flags,
     NotVectorisableError,
     Numbers,
@@ -52,15 +48,20 @@ from ordercast.pipeline.audit.kernel.columns import (
     numbers,
 )
 from ordercast.pipeline.audit.run import as_lists
+from ordercast.pipeline.audit.stream.deliveries import delivered, due, known_deliveries, with_known_deliveries
+from ordercast.pipeline.audit.stream.kept_rows import (
+    CARRIED,
+    as_stream,
+    from_stream,
+    is_addressed,
+    is_sent,
+    members_join,
+)
 from ordercast.pipeline.audit.stream.level_rows import are_levels, wrong_levels
 from ordercast.pipeline.audit.stream.missing import MOST_MISSING, Missing, lags, slowest_node, too_late
-from ordercast.pipeline.audit.stream.retirement import Retirement, retirement
-from ordercast.trace.arrow_schema import EVENTS
-from ordercast.trace.schema import DESTINATIONS, DETAIL, EVENT, NODE, SEQ, SOURCE, STEP, TIME, EventKind
+from ordercast.pipeline.audit.stream.retirement import Retirement, retired_in_views, retirement
+from ordercast.trace.schema import DESTINATIONS, EVENT, NODE, SEQ, SOURCE, STEP, TIME, EventKind
 
-_READ = [EVENTS.field(column) for column in ALL_COLUMNS]
-CARRIED = pa.schema(_READ)
-"""The columns of the events that are kept."""
 _LEAST = int(np.iinfo(np.int64).min)
 MOST_CARRIED = 500_000
 """Events: with more the slowest node is not waited for any more."""
@@ -129,7 +130,7 @@ class Prefix(msgspec.Struct):
         again, batch = self._split_retired(batch)
         table = pa.concat_tables([self.carried(), pa.Table.from_batches([batch]).cast(CARRIED)]).combine_chunks()
         self._widen(table)
-        self.joining = self.joining or _members_join(table)
+        self.joining = self.joining or members_join(table)
         if self.joining:
             found = again + self._check_views(table, service)
         else:
@@ -141,8 +142,8 @@ class Prefix(msgspec.Struct):
                 found = wrong_levels(self.nodes, table, levels, gone, service, delivers_stable=delivers_stable)
                 levels = levels.filter(pa.array(~gone))
             table = left
-        self.events = _as_stream(table)
-        self.levels = _as_stream(levels) if levels.num_rows else b""
+        self.events = as_stream(table)
+        self.levels = as_stream(levels) if levels.num_rows else b""
         return found
 
     def lags(self) -> dict[int, tuple[int, str]]:
@@ -151,12 +152,7 @@ class Prefix(msgspec.Struct):
 
     def carried(self) -> pa.Table:
         """The events that are kept."""
-        if not self.events:
-            return CARRIED.empty_table()
-        table = pa.ipc.open_stream(self.events).read_all()
-        if DETAIL not in table.schema.names:  # the state of an earlier version
-            table = table.append_column(CARRIED.field(DETAIL), pa.nulls(table.num_rows, pa.string()))
-        return table
+        return from_stream(self.events)
 
     def _split_levels(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.Table]:
         """All other rows; and those of levels, with those that are kept, without those that come too late."""
@@ -165,8 +161,7 @@ class Prefix(msgspec.Struct):
         new = new.filter(pa.array(~self._is_retired(new)))
         if self.joining:
             return batch.filter(pc.invert(are)), CARRIED.empty_table()
-        kept = pa.ipc.open_stream(self.levels).read_all() if self.levels else CARRIED.empty_table()
-        return batch.filter(pc.invert(are)), pa.concat_tables([kept, new]).combine_chunks()
+        return batch.filter(pc.invert(are)), pa.concat_tables([from_stream(self.levels), new]).combine_chunks()
 
     def _is_retired(self, table: pa.Table) -> Flags:
         """By row: whether it is about a message that is retired."""
@@ -234,19 +229,15 @@ class Prefix(msgspec.Struct):
 
     def _check(self, table: pa.Table, service: Service) -> list[Violation]:
         """The violations among these events; every node counts as stopped, since it may not have everything yet."""
-        batches = table.to_batches()
         wrong_views: list[Violation] = []
         try:
-            run = columns_of(self.nodes, batches)
+            run = columns_of(self.nodes, table.to_batches())
             wrong_views = self._wrong_views(run)
-            passed = passes(_so_far(run), service, so_far=True)
-            if passed and not (late := self._behind_retired(run, service)):
-                return wrong_views
-            if passed:
-                return [*late, *wrong_views]
-            batches = table.filter(pa.array(_sent(table))).to_batches()
+            if passes(_so_far(run), service, so_far=True):
+                return [*self._behind_retired(run, service), *wrong_views]
         except NotVectorisableError:
-            batches = table.filter(pa.array(_sent(table))).to_batches()
+            pass  # the logs say what is wrong
+        batches = table.filter(pa.array(is_sent(table))).to_batches()
         logs = logs_of(self.run, self.nodes, map(as_lists, batches))
         logs = replace(logs, stopped=frozenset(range(self.nodes)))
         if service not in SELECTIVE:
@@ -260,10 +251,8 @@ class Prefix(msgspec.Struct):
         found: list[Violation] = []
         if sender_order_kept_by_priority not in PROMISES[service] or not self.kept:
             return found
-        kept, logs = {*self.kept}, run.events[EventKind.DELIVER]
+        kept, logs = {*self.kept}, known_deliveries(run)
         for node, index in zip(logs.node.tolist(), logs.message.tolist(), strict=True):
-            if index == UNKNOWN:
-                continue
             message = int(run.sends.source[index]), int(run.sends.seq[index])
             last = self.latest.get(message[0], {}).get(int(run.sends.priority[index]), _LEAST)
             if message in kept and message[1] < last:
@@ -294,7 +283,7 @@ class Prefix(msgspec.Struct):
         return [violation for promise in promises for violation in islice(promise(logs), MOST_WITNESSES)]
 
     def _logs(self, table: pa.Table, service: Service) -> RunLogs:
-        known = _sent(table) & _addressed(table) if service in SELECTIVE else _sent(table)
+        known = is_sent(table) & is_addressed(table) if service in SELECTIVE else is_sent(table)
         batches = table.filter(pa.array(known)).to_batches()
         logs = logs_of(self.run, self.nodes, map(as_lists, batches))
         logs = replace(logs, service=service, ended=False)
@@ -321,7 +310,10 @@ class Prefix(msgspec.Struct):
             if number is not None:
                 mask = epochs.members(number)
                 excused[:, index] = [not mask >> node & 1 for node in range(self.nodes)]
-        return self._without_retired(table, replace(run, stopped=logs.stopped), service, excused)
+        if same_runs in PROMISES[service] or not run.sends.seq.size:
+            return table
+        run = replace(run, stopped=logs.stopped)
+        return self._without(table, run, retired_in_views(run, service, excused))
 
     def _retire(self, table: pa.Table, service: Service) -> pa.Table:
         try:
@@ -334,7 +326,7 @@ class Prefix(msgspec.Struct):
         waits_for = np.array([node not in run.stopped and node not in self.behind for node in range(self.nodes)])
         found = retirement(run, service, waits_for)
         if table.num_rows - int(found.retired.sum()) * (1 + int(waits_for.sum())) > MOST_CARRIED:
-            slowest = slowest_node(run, waits_for, selective=service in SELECTIVE)
+            slowest = slowest_node(run, service, waits_for)
             if slowest is not None:
                 self.behind.append(slowest)
                 waits_for[slowest] = False
@@ -345,10 +337,7 @@ class Prefix(msgspec.Struct):
 
     def _note_waiting(self, run: RunColumns, found: Retirement, service: Service) -> None:
         """The first message that each node lacks of those that stay, in the order of sending."""
-        logs = run.events[EventKind.DELIVER]
-        lacking = run.sends.addressed.copy() if service in SELECTIVE else np.ones_like(run.sends.addressed)
-        known = logs.message != UNKNOWN
-        lacking[logs.node[known], logs.message[known]] = False
+        lacking = due(run, service) & ~delivered(run)
         lacking[list(run.stopped)] = False
         lacking[:, found.retired] = False
         lacking[self.behind] = False
@@ -385,104 +374,13 @@ class Prefix(msgspec.Struct):
         about = np.asarray(pc.is_in(table.column(EVENT).combine_chunks(), pa.array(_OF_SOURCES, pa.string())))
         return table.filter(pa.array(~(about & self._is_retired(table))))
 
-    def _without_retired(self, table: pa.Table, run: RunColumns, service: Service, excused: Flags) -> pa.Table:
-        promises = PROMISES[service]
-        if same_runs in promises or not run.sends.seq.size:
-            return table
-        ends = _retirable(run, excused, selective=service in SELECTIVE, closed=no_cycle in promises)
-        return self._without(table, run, np.arange(run.sends.seq.size) < ends[run.sends.source])
-
-
-def _as_stream(table: pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, CARRIED) as writer:
-        writer.write_table(table)
-    content: bytes = sink.getvalue().to_pybytes()
-    return content
-
 
 def _so_far(run: RunColumns) -> RunColumns:
     """A run that may go on: every node counts as stopped, and deliveries of messages not seen yet as not made yet."""
-    logs = run.events[EventKind.DELIVER]
-    known = logs.message != UNKNOWN
-    if not known.all():
-        logs = EventArrays(logs.node[known], logs.step[known], logs.time[known], logs.message[known])
-    return replace(
-        run,
-        events={**run.events, EventKind.DELIVER: logs},
-        stopped=frozenset(range(run.nodes)),
-        levels_recorded=False,
-    )
-
-
-def _messages_of(table: pa.Table | pa.RecordBatch) -> Iterator[tuple[str, Any, Any]]:
-    """By row: its event, source and number."""
-    return zip(*(table.column(name).to_pylist() for name in (EVENT, SOURCE, SEQ)), strict=True)
-
-
-def _members_join(table: pa.Table) -> bool:
-    """True if views have numbers."""
-    views = pc.equal(table.column(EVENT), EventKind.VIEW.value)
-    return bool(pc.any(pc.and_(views, pc.is_valid(table.column(SEQ)))).as_py())
+    return replace(with_known_deliveries(run), stopped=frozenset(range(run.nodes)), levels_recorded=False)
 
 
 def _checkable(service: Service, *, uniform: bool) -> Service:
     if service is Service.SEQUENCED:
         return Service.TOTAL if uniform else Service.PARTIAL
     return service
-
-
-def _sent(table: pa.Table) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """By event: whether the send of its message is among the events, or it is about no message."""
-    rows = list(_messages_of(table))
-    sent = {(source, seq) for event, source, seq in rows if event == EventKind.SEND}
-    return np.array([event != EventKind.DELIVER or (source, seq) in sent for event, source, seq in rows], np.bool_)
-
-
-def _addressed(table: pa.Table) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """By event: whether it is no delivery, or one at a node that its message is known to be sent to.
-
-    Who joined may be sent a message again that was sent before, and its delivery may be read before that.
-    """
-    rows = list(zip(_messages_of(table), table.column(NODE).to_pylist(), strict=True))
-    to: dict[tuple[int, int], set[int]] = {}
-    for ((event, source, seq), _), destinations in zip(rows, table.column(DESTINATIONS).to_pylist(), strict=True):
-        if event in {EventKind.SEND, EventKind.RENUMBER}:
-            to.setdefault((source, seq), set()).update(destinations or ())
-    return np.array(
-        [
-            event != EventKind.DELIVER or (source, seq) not in to or node in to[source, seq]
-            for (event, source, seq), node in rows
-        ],
-        np.bool_,
-    )
-
-
-def _retirable(run: RunColumns, excused: Flags | None, *, selective: bool, closed: bool) -> Numbers:
-    """By source: the index of its first message that a destination lacks, or that a log has behind such a message.
-
-    `excused`: by node and message: the node need not have it.
-    """
-    logs = run.events[EventKind.DELIVER]
-    known = logs.message != UNKNOWN
-    node, message = logs.node[known], logs.message[known]
-    given = np.zeros_like(run.sends.addressed)
-    given[node, message] = True
-    given[list(run.stopped)] = True
-    if excused is not None:
-        given |= excused
-    lacking = np.any(run.sends.addressed & ~given, axis=0) if selective else ~np.all(given, axis=0)
-    ends = run.sends.starts[1:].copy()
-    places = np.flatnonzero(lacking)
-    np.minimum.at(ends, run.sends.source[places], places)
-    while closed:
-        before = ends.copy()
-        for one in range(run.nodes):
-            log = message[node == one]
-            above = np.flatnonzero(log >= ends[run.sends.source[log]])
-            if above.size:
-                rest = log[above[0] :]
-                np.minimum.at(ends, run.sends.source[rest], rest)
-        if np.array_equal(before, ends):
-            break
-    return ends

@@ -17,8 +17,8 @@ import numpy as np
 from ordercast.audit.order import no_cycle, sender_order_kept
 from ordercast.audit.services import PROMISES
 from ordercast.model.services import SELECTIVE, Service
-from ordercast.pipeline.audit.kernel.columns import UNKNOWN, Flags, Numbers, RunColumns
-from ordercast.trace.schema import EventKind
+from ordercast.pipeline.audit.kernel.columns import Flags, Numbers, RunColumns
+from ordercast.pipeline.audit.stream.deliveries import delivered, due, known_deliveries
 
 _SPACE = 1 << 20  # between two places of the longest log: room for what it lacks
 
@@ -33,27 +33,33 @@ class Retirement(NamedTuple):
 
 def retirement(run: RunColumns, service: Service, waits_for: Flags) -> Retirement:
     """What is to be retired; `waits_for`: the nodes that have to have everything, or to pass it."""
-    logs = run.events[EventKind.DELIVER]
-    (known,) = np.nonzero(logs.message != UNKNOWN)
-    node, message = logs.node[known].astype(np.int64), logs.message[known]
-    given = np.zeros_like(run.sends.addressed)
-    given[node, message] = True
-    addressed = run.sends.addressed if service in SELECTIVE else np.ones_like(run.sends.addressed)
-    lacking = addressed & ~given & waits_for[:, None]
+    given = delivered(run)
+    awaited = due(run, service) & ~given & waits_for[:, None]
+    lacking = awaited
     promises = PROMISES[service]
     if sender_order_kept in promises:
-        lacking &= ~_passed_by_sender(run, given)
+        lacking = awaited & ~_passed_by_sender(run, given)
     if no_cycle not in promises:
         retired: Flags = np.logical_not(lacking.any(axis=0))
         if sender_order_kept in promises:
             retired &= _below(run, _first_of_each_source(run, ~retired))
     elif service in SELECTIVE:
-        retired = _below(run, _closed(run, node, message, np.any(lacking, axis=0), waits_for))
+        retired = _below(run, _closed(run, np.any(lacking, axis=0), waits_for))
     else:
-        retired = _merged(run, node, message, waits_for)
+        retired = _merged(run, waits_for)
         if sender_order_kept in promises:  # sent, delivered nowhere, and passed everywhere
             retired |= ~given.any(axis=0) & ~lacking.any(axis=0)
-    return Retirement(retired, addressed & ~given & waits_for[:, None] & retired)
+    return Retirement(retired, awaited & retired)
+
+
+def retired_in_views(run: RunColumns, service: Service, excused: Flags) -> Flags:
+    """The messages that all have, in a group whose members join; `excused`: by node and message, need not have it."""
+    given = delivered(run) | excused
+    given[list(run.stopped)] = True
+    lacking = np.any(due(run, service) & ~given, axis=0)
+    if no_cycle not in PROMISES[service]:
+        return _below(run, _first_of_each_source(run, lacking))
+    return _below(run, _closed(run, lacking, np.ones(run.nodes, np.bool_)))
 
 
 def _passed_by_sender(run: RunColumns, given: Flags) -> Flags:
@@ -79,10 +85,16 @@ def _below(run: RunColumns, ends: Numbers) -> Flags:
     return np.arange(run.sends.seq.size) < ends[run.sends.source]
 
 
-def _closed(run: RunColumns, node: Numbers, message: Numbers, lacking: Flags, waits_for: Flags) -> Numbers:
+def _logs(run: RunColumns, nodes: Flags) -> list[Numbers]:
+    """What each of these nodes has delivered, in its order."""
+    rows = known_deliveries(run)
+    return [rows.message[rows.node == node] for node in np.flatnonzero(nodes)]
+
+
+def _closed(run: RunColumns, lacking: Flags, waits_for: Flags) -> Numbers:
     """By source: the index of its first message that is lacking, or that a log has behind such a message."""
     ends = _first_of_each_source(run, lacking)
-    logs = [message[node == one] for one in np.flatnonzero(waits_for)]
+    logs = _logs(run, waits_for)
     while True:
         before = ends.copy()
         for log in logs:
@@ -94,13 +106,13 @@ def _closed(run: RunColumns, node: Numbers, message: Numbers, lacking: Flags, wa
             return ends
 
 
-def _merged(run: RunColumns, node: Numbers, message: Numbers, waits_for: Flags) -> Flags:
+def _merged(run: RunColumns, waits_for: Flags) -> Flags:
     """Everything that comes before the place of the slowest node in one order of all logs.
 
     The order is that of the longest log; what it lacks comes behind what was before it elsewhere. A log that is not in
     this order holds up everything from there on.
     """
-    logs = [message[node == one] for one in np.flatnonzero(waits_for)]
+    logs = _logs(run, waits_for)
     if not logs:
         return np.zeros(run.sends.seq.size, np.bool_)
     place = np.full(run.sends.seq.size, -1, np.int64)
