@@ -269,7 +269,7 @@ def _delivers_when_it_has_finished() -> None:
             finish(self, out)
             if self.normal.config.delivers_stable:
                 finished, me = self.normal.finished, self.normal.me
-                early = [packet for _, packet in finished.packets if finished.is_due(packet, me)]
+                early = finished.all_due(me)
                 out += map(Deliver, early)
                 finished.delivered |= {(packet.source, packet.seq) for packet in early}
 

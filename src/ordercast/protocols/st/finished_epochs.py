@@ -27,6 +27,11 @@ class FinishedEpochs(DeclaredState):
         """Whether a packet is to be delivered to this node, and was not."""
         return bool(packet.destinations >> node & 1) and (packet.source, packet.seq) not in self.delivered
 
+    def all_due(self, node: int) -> list[Packet]:
+        """The packets that are to be delivered to this node, and were not."""
+        packets = [packet for _, packet in self.packets if packet.destinations >> node & 1]
+        return [packet for packet in packets if self.is_due(packet, node)] if self.delivered else packets
+
     def extend(self, epoch: int, packets: Iterable[Packet]) -> None:
         """Appends packets of an epoch that this node has finished."""
         self.packets.extend((epoch, packet) for packet in packets)

@@ -221,7 +221,7 @@ class NormalOperation(LossDetection):
 
     def abort(self, why: str, out: list[Output]) -> None:
         """Delivers what is pre-acknowledged, in the order of the channel: an exact prefix of it (Lemma A)."""
-        out += [Deliver(packet) for _, packet in self.finished.packets if self.finished.is_due(packet, self.me)]
+        out += map(Deliver, self.finished.all_due(self.me))
         if not self.config.delivers_stable:
             out += [Deliver(packet) for packet in self.preacknowledged.logs[RECEIVED]]
         self.aborted = True

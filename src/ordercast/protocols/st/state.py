@@ -89,7 +89,7 @@ class EpochState(ChannelLogs):
         self.finished.epoch_seen[self.me] = self.epoch
         self.log, self.preacknowledged_count, self.acknowledged_count = [], 0, 0
         self.last_shows_gap, self.unplaced = False, {}
-        self.buffered = sum(self.finished.is_due(packet, self.me) for _, packet in self.finished.packets)
+        self.buffered = len(self.finished.all_due(self.me))
 
     def next_numbers(self) -> tuple[int, tuple[int, ...]]:
         """The seq and seq_to of the packet that I send next; discarded packets are sent again first."""
