@@ -75,7 +75,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_collection_finish() -> None:
     gc.freeze()
-    gc.set_threshold(50_000, 20, 50)  # searches make many objects, and little garbage in circles
     gc.enable()
 
 

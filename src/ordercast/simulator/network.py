@@ -1,6 +1,6 @@
 """From a unit that a machine sends to those that receive it: channel, faults, buffers, and the time that they take."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from ordercast.model.machine import Echo, Receive, Send
 from ordercast.model.runs import Channel, RunConfig
@@ -135,22 +135,19 @@ class SimulatedNetwork:
             self._queued[node] += self.buffered
             self._events.schedule(time, node, LoopBack(event), number)
         receivers = self._receivers[node] if output.to is None else (output.to,)
-        if is_full:
-            self._drop(flight, unit, receivers)
+        effects: Sequence[str | None] = ()
+        if self._rules:  # each rule sees every unit
+            effects = [fault_effect(self._rules, flight, receiver) for receiver in receivers]
+        if is_full:  # no node receives the unit
+            for receiver in receivers:
+                self._lose(time, receiver, unit, number, QUEUE_FULL)
             return
         arrives = Arrival(event) if self.buffered else event
         what = AtLine(arrives, size) if self._network.line_bits_per_second else arrives
-        if self._rules:
-            self._put_on_faulty_channel(flight, arrivals, what, receivers)
+        if any(effects):
+            self._schedule_with_effects(flight, arrivals, what, zip(receivers, effects, strict=True))
         else:
             self._events.schedule_at(receivers, arrivals, what, number)
-
-    def _drop(self, flight: Flight, unit: Unit, receivers: Sequence[int]) -> None:
-        """The queue of the medium is full: no node receives the unit."""
-        for receiver in receivers:
-            if self._rules:  # each rule sees every unit
-                fault_effect(self._rules, flight, receiver)
-            self._lose(flight.time, receiver, unit, flight.number, QUEUE_FULL)
 
     def _count(self, unit: Unit, size: int, *, again: bool) -> None:
         counters = self._counters
@@ -164,16 +161,15 @@ class SimulatedNetwork:
         else:
             counters.transmitted += 1
 
-    def _put_on_faulty_channel(
-        self, flight: Flight, arrivals: list[int], what: Transit, receivers: Sequence[int]
+    def _schedule_with_effects(
+        self, flight: Flight, arrivals: list[int], what: Transit, effects: Iterable[tuple[int, str | None]]
     ) -> None:
-        events, rules = self._events, self._rules
-        for receiver in receivers:
-            decided = fault_effect(rules, flight, receiver)
-            if decided is None:
-                events.schedule(arrivals[receiver], receiver, what, flight.number)
+        """Faults affect the unit at some of its receivers."""
+        for receiver, effect in effects:
+            if effect is None:
+                self._events.schedule(arrivals[receiver], receiver, what, flight.number)
             else:
-                self._apply_fault(flight, receiver, arrivals[receiver], what, decided)
+                self._apply_fault(flight, receiver, arrivals[receiver], what, effect)
 
     def _apply_fault(self, flight: Flight, receiver: int, arrival: int, what: Transit, decided: str) -> None:
         if self._fault_recorder is not None:
