@@ -16,7 +16,8 @@ from ordercast.audit.verdict import Witness
 from ordercast.model.services import Service
 from ordercast.pipeline.audit.partitioned.row_groups import RowGroups
 from ordercast.pipeline.audit.stream.checkpoint import read_state, write_state
-from ordercast.pipeline.audit.stream.prefix import CARRIED, Prefix
+from ordercast.pipeline.audit.stream.kept_rows import CARRIED
+from ordercast.pipeline.audit.stream.prefix import Prefix
 from ordercast.trace.storage import Location, location
 
 LAG = 100_000
