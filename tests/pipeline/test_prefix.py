@@ -3,6 +3,7 @@
 from collections import Counter
 from random import Random
 
+import pyarrow as pa
 import pytest
 
 from ordercast.audit.services import LEVEL_SOUNDNESS
@@ -136,3 +137,12 @@ def test_steps_may_begin_anywhere() -> None:
     """A trace from elsewhere counts as it likes; an audit of the whole takes it too."""
     rows: list[Row] = [(0, -7, 0, "send", 0, 0, (0,), None), (0, -6, 1, "deliver", 0, 0, None, None)]
     assert Prefix("r").grow(batch_of(rows), Service.TOTAL, uniform=False) == []
+
+
+def test_levels_may_come_before_any_message_is_known() -> None:
+    """In a file of another node than the source's, which is read first."""
+    prefix = Prefix("r", 2)
+    rows: list[Row] = [(1, 0, 5, "accept", 0, 0, None, None), (1, 1, 6, "preack", 0, 0, None, None)]
+    assert prefix.grow(batch_of(rows), Service.TOTAL, uniform=False) == []
+    assert prefix.grow(batch_of([(0, 0, 1, "send", 0, 0, (0, 1), 0)]), Service.TOTAL, uniform=False) == []
+    assert pa.ipc.open_stream(prefix.levels).read_all().num_rows == 2, "they are kept until the message is delivered"

@@ -73,7 +73,7 @@ def _in_one_order(run: RunColumns, logs: EventArrays, service: Service, *, unifo
 
 
 def _levels_kept(run: RunColumns, logs: EventArrays, promises: Collection[Property]) -> bool:
-    if priority_order_kept in promises and run.transmissions_recorded and _overtakes(run, logs):
+    if priority_order_kept in promises and run.transmissions_recorded and overtakes(run, logs):
         return False
     return levels_truthful(run, promises)
 
@@ -226,7 +226,7 @@ def _same_runs(run: RunColumns, logs: EventArrays, *, throughout: bool) -> bool:
     return _rises_within(group, logs.message)
 
 
-def _overtakes(run: RunColumns, logs: EventArrays) -> bool:
+def overtakes(run: RunColumns, logs: EventArrays) -> bool:
     """True if a node delivered something while it had pre-acknowledged something more urgent, which waited.
 
     At a marker that is right; the reference audit knows where markers are. A log has each message once, as sent.

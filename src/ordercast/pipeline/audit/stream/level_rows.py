@@ -66,7 +66,8 @@ def wrong_levels(
     promises = level_promises(service)
     found = _violations(nodes, others, told, service, promises & {accepted_truthfully}, delivers_stable=delivers_stable)
     delivered_everywhere = np.all(delivered(run) | ~due(run, service), axis=0)
-    at_the_end = known & gone & delivered_everywhere[message]
+    at_the_end = known & gone
+    at_the_end[known] &= delivered_everywhere[message[known]]
     if at_the_end.any():
         judged = _only_about(others, index, np.unique(message[at_the_end]))
         rest = levels.filter(pa.array(at_the_end))

@@ -1,9 +1,10 @@
 """Audits a prefix of a run while the run grows: which properties its events so far violate already.
 
 In a prefix can be checked whether each sender's order is kept, whether a message was delivered twice, to a node that is
-no destination, before it was sent or after a crash, whether orders disagree, and what levels say (`level_rows`).
-Missing messages may still come, and unknown ones may be in a record that comes later. So completeness, and priority
-runs where there is no one order, are checked by an audit of the complete trace.
+no destination, before it was sent or after a crash, whether orders disagree, what levels say (`level_rows`), and
+whether urgent messages went first (`urgent_first`). Missing messages may still come, and unknown ones may be in a
+record that comes later. So completeness, and priority runs where there is no one order, are checked by an audit of the
+complete trace.
 
 What all destinations have, or can only get too late, is retired: see `retirement`. So memory holds what is in flight.
 What a node lacks for good is remembered by itself (`missing`), and a delivery that comes after all is told as a
@@ -60,6 +61,7 @@ from ordercast.pipeline.audit.stream.kept_rows import (
 from ordercast.pipeline.audit.stream.level_rows import are_levels, wrong_levels
 from ordercast.pipeline.audit.stream.missing import MOST_MISSING, Missing, lags, slowest_node, too_late
 from ordercast.pipeline.audit.stream.retirement import Retirement, retired_in_views, retirement
+from ordercast.pipeline.audit.stream.urgent_first import UrgentFirst
 from ordercast.trace.schema import DESTINATIONS, EVENT, NODE, SEQ, SOURCE, STEP, TIME, EventKind
 
 _LEAST = int(np.iinfo(np.int64).min)
@@ -106,6 +108,10 @@ class Prefix(msgspec.Struct):
     """Rows of levels of all other messages, as an Arrow stream."""
     latest: dict[int, dict[int, int]] = {}
     """By source and priority, where senders' order is kept by priority: the last number that was retired."""
+    urgent_first: UrgentFirst = msgspec.field(default_factory=UrgentFirst)
+    """How far it was judged whether urgent messages went first."""
+    urgent: bytes = b""
+    """Rows that may still be asked about for that, as an Arrow stream."""
 
     def grow(
         self,
@@ -120,11 +126,14 @@ class Prefix(msgspec.Struct):
 
         `one_clock`: times of different nodes are comparable. `delivers_stable`: as the configuration of the run says.
         """
-        batch = batch.select(list(ALL_COLUMNS)).filter(pc.is_in(batch.column(EVENT), pa.array(_CHECKED, pa.string())))
+        whole = batch.select(list(ALL_COLUMNS))
+        batch = whole.filter(pc.is_in(whole.column(EVENT), pa.array(_CHECKED, pa.string())))
         if not one_clock:
             times = pa.array(np.zeros(batch.num_rows, np.int64))
             batch = batch.set_column(batch.schema.get_field_index(TIME), TIME, times)
         self._require_later(batch)
+        by_urgency = one_clock and priority_order_kept in PROMISES[service]
+        overtaking, urgent = self._urgent_first(whole) if by_urgency else ([], CARRIED.empty_table())
         batch, levels = self._split_levels(batch)
         self.messages += pc.sum(pc.equal(batch.column(EVENT), EventKind.SEND.value)).as_py() or 0
         again, batch = self._split_retired(batch)
@@ -134,7 +143,7 @@ class Prefix(msgspec.Struct):
         if self.joining:
             found = again + self._check_views(table, service)
         else:
-            found = again + self._check(table, _checkable(service, uniform=uniform))
+            found = again + self._check(table, _checkable(service, uniform=uniform)) + overtaking
         if not found:
             left = self._retire_in_views(table, service) if self.joining else self._retire(table, service)
             if levels.num_rows:
@@ -144,6 +153,8 @@ class Prefix(msgspec.Struct):
             table = left
         self.events = as_stream(table)
         self.levels = as_stream(levels) if levels.num_rows else b""
+        urgent = self.urgent_first.still_needed(urgent, self._is_retired)
+        self.urgent = as_stream(urgent) if urgent.num_rows else b""
         return found
 
     def lags(self) -> dict[int, tuple[int, str]]:
@@ -153,6 +164,13 @@ class Prefix(msgspec.Struct):
     def carried(self) -> pa.Table:
         """The events that are kept."""
         return from_stream(self.events)
+
+    def _urgent_first(self, batch: pa.RecordBatch) -> tuple[list[Violation], pa.Table]:
+        """What overtook something more urgent, as far as it is certain; and the rows that it was found in."""
+        rows = pa.Table.from_batches([batch]).cast(CARRIED)
+        self._widen(rows)
+        found, rows = self.urgent_first.judge(self.nodes, from_stream(self.urgent), rows)
+        return found[:MOST_WITNESSES], rows
 
     def _split_levels(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.Table]:
         """All other rows; and those of levels, with those that are kept, without those that come too late."""
