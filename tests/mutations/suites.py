@@ -159,6 +159,7 @@ SUITES = (
                     "st_machine",
                     "st_order",
                     "st_searched",
+                    "st_place_rules",  # both kinds of ST have the same logs
                 ),
                 *_tests("membership", "flush_parts"),
             ],
@@ -373,7 +374,15 @@ SUITES = (
         "links",
         "links",
         [f"live.transport.{name}" for name in ("pieces", "path_model", "link_receiver", "link_sender", "links")],
-        Battery(["live.test_pieces", "live.test_links"]),
+        Battery(
+            [
+                "live.test_pieces",
+                "live.test_path_model",
+                "live.test_link_receiver",
+                "live.test_link_sender",
+                "live.test_links",
+            ]
+        ),
     ),
     Suite(
         "live machines",

@@ -50,6 +50,7 @@ class Group(OneChannel[StPlace]):
             for digit in to:
                 assert letter in self.delivered[int(digit) - 1]
         assert all(not machine.waits_for() for machine in self.machines)
+        assert all(not machine.logs.positions.low for machine in self.machines), "nobody asks for these any more"
 
 
 def test_a_copy_gets_the_place_that_the_packet_had_on_the_channel() -> None:

@@ -72,7 +72,7 @@ class PathModel:
         self._cycle, self._cycle_at = 2, 0.0
         self._probe_until = 0.0
         self._delivered, self._delivered_at, self._first_sent = 0, 0.0, 0.0
-        self._limited_until = 0
+        self._limited_until = -1  # what is sent until so much has arrived says nothing of the rate
         self._lost_in_round, self._sent_in_round, self._ceiling = 0, 0, 0.0
         self._next_at = 0.0  # when the next packet may be sent
         self.window = INITIAL_PACKETS * packet
@@ -107,11 +107,11 @@ class PathModel:
         if self._pacing:
             self._next_at = max(self._next_at, now - LATE_SECONDS) + size / self._pacing
         delivered = self._delivered
-        return Sample(now, delivered, self._delivered_at, self._first_sent, self._limited_until > delivered)
+        return Sample(now, delivered, self._delivered_at, self._first_sent, self._limited_until >= delivered)
 
     def ran_out(self, in_flight: int) -> None:
         """There is nothing more to send, though more might be under way."""
-        self._limited_until = max(1, self._delivered + in_flight)
+        self._limited_until = self._delivered + in_flight
 
     # --- acknowledgments ---
 
