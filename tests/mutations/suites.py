@@ -246,7 +246,9 @@ SUITES = (
             *("membership.epoch", "spo.settlement", "shared.alone"),
             *("spo.flush", "po.flush", "st.flush", "to.flush", "sequencer.flush"),
         ),
-        Battery(_tests("membership", "flush_settled", "flush_parts", "flush_questions", "flush_runs", "flush_explored")),
+        Battery(
+            _tests("membership", "flush_settled", "flush_parts", "flush_questions", "flush_runs", "flush_explored")
+        ),
     ),
     Suite(
         "spo as printed",
