@@ -382,6 +382,7 @@ SUITES = (
                 "live.test_path_model",
                 "live.test_link_receiver",
                 "live.test_link_sender",
+                "live.test_links_by_hand",
                 "live.test_links",
             ]
         ),

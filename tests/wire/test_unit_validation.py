@@ -59,6 +59,7 @@ EXAMPLES: tuple[Unit, ...] = (
     CarryingVector(PACKET, VECTOR, 5),
     sequencer.Offer(PACKET, 1, 2),
     sequencer.Broadcast(PACKET, 1, 2, 3, 4, 5),
+    sequencer.Broadcast(PACKET, 0, 2, 0, 0, 0),  # the first one of all
     sequencer.NumberAnnouncement(1, 2, 3, ((0, 1),), 4, 5),
     sequencer.Acknowledgment(1, 2, 3, ((2, 5),)),
     sequencer.SequencerStatus(1, 2, 3, 4, 5, 0b1),

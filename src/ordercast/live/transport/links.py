@@ -104,6 +104,7 @@ class Links:
                 timer.cancel()
         self._timer = self._ack_timer = None
         self._senders, self._receivers, self._places = {}, {}, {}
+        self._to_acknowledge.clear()
 
     # --- out ---
 
