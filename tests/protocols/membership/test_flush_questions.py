@@ -237,6 +237,19 @@ def test_what_is_delivered_at_the_end_is_told_with_all_its_levels() -> None:
     assert levels_of(flush.finish(Cut((0, 0, 0)), {})) == []
 
 
+@pytest.mark.parametrize("protocol", ["spo", "po", "st", "to"])
+def test_what_only_came_is_told_with_all_its_levels_too(protocol: str) -> None:
+    sender, machine = machine_of(protocol, 1, 2), machine_of(protocol, 0, 2)
+    for output in sender.handle(Submit(0b11, (1,), b"x")):
+        if isinstance(output, Send):
+            machine.handle(Receive(output.unit))
+    flush = flush_class(protocol)(machine)
+    cut = type(flush).cut({0: flush.report()}, 2)
+    assert cut.ends == (0, 1)
+    expected = [("x", "PREACKNOWLEDGED"), ("x", "ACKNOWLEDGED"), ("x", "DELIVERED")]
+    assert levels_of(flush.finish(cut, {})) == expected
+
+
 def test_what_is_not_settled_is_known_to_be_to_all() -> None:
     machine = machine_of("spo", 0, 2)
     for _ in range(2):
