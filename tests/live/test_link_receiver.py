@@ -94,10 +94,9 @@ def test_a_train_with_a_strange_number_is_taken_piece_by_piece() -> None:
 
 
 def test_the_numbers_that_arrived_are_acknowledged_with_the_time_since_the_latest() -> None:
-    receiver = LinkReceiver()
-    assert not receiver.heard
+    receiver, fresh = LinkReceiver(), LinkReceiver()
     took(receiver, 0, 0, now=1.0)
-    assert receiver.heard
+    assert (receiver.heard, fresh.heard) == (True, False)
     took(receiver, 1, 1, now=2.0)
     took(receiver, 5, 5, now=3.0)
     took(receiver, 3, 3, now=4.0)  # late: not the latest
@@ -150,18 +149,15 @@ def test_what_is_not_acknowledged_is_counted_from_the_first_on() -> None:
 
 
 def test_a_gap_and_what_comes_late_are_urgent_and_what_follows_is_not() -> None:
-    receiver = LinkReceiver()
-    took(receiver, 0, 0)
-    took(receiver, 1, 1)
-    assert not receiver.is_urgent
-    took(receiver, 3, 3)
-    assert receiver.is_urgent
-    receiver.acknowledgment(0)
-    assert not receiver.is_urgent
-    took(receiver, 4, 4)
-    assert not receiver.is_urgent
-    took(receiver, 2, 2)
-    assert receiver.is_urgent
+    receiver, urgent = LinkReceiver(), []
+    for number in (0, 1, 3, 4, 5, 2):
+        took(receiver, number, number)
+        urgent.append(receiver.is_urgent)
+        receiver.acknowledgment(0)
+    assert urgent == [False, False, True, False, False, True]
+    took(receiver, 9, 9)
+    took(receiver, 10, 10)
+    assert receiver.is_urgent, "until it is said"
 
 
 def test_the_first_is_urgent_if_something_was_sent_before_it() -> None:

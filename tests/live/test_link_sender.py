@@ -18,8 +18,8 @@ class Piece(NamedTuple):
 
     number: int
     datagram: int
-    index: int
-    count: int
+    place: int
+    of: int
     body: bytes
 
 
@@ -109,7 +109,7 @@ def test_a_datagram_is_cut_into_pieces_that_are_numbered() -> None:
         Piece(2, 0, 2, 3, data[200:]),
     ]
     assert (desk.sender.unsent, desk.sender.in_flight) == (0, 250 + 3 * HEADING_SIZE)
-    assert [(piece.number, piece.datagram, piece.count) for piece in desk.send(100)] == [(3, 1, 1)]
+    assert [(piece.number, piece.datagram, piece.of) for piece in desk.send(100)] == [(3, 1, 1)]
 
 
 def test_as_much_is_under_way_as_the_path_allows_and_a_piece_if_there_is_any_room() -> None:
@@ -284,6 +284,7 @@ def test_so_it_is_an_eighth_of_a_round_trip_later() -> None:
     desk.send(100, now=1.005)
     assert desk.tell((1, 1), now=1.085) == []
     due = desk.sender.due_at()
+    assert due is not None
     assert due == pytest.approx(1.0 + ROUND_TRIP + ROUND_TRIP / 8)
     desk.sender.tick(due - 0.0001)
     assert desk.look() == []
@@ -372,7 +373,7 @@ def test_after_a_timeout_the_two_oldest_are_sent_once_more_twice_as_late_each_ti
     for _ in range(8):
         assert due is not None
         desk.sender.tick(due)
-        assert [(piece.datagram, piece.index) for piece in desk.look()] == [(0, 0), (0, 1)]
+        assert [(piece.datagram, piece.place) for piece in desk.look()] == [(0, 0), (0, 1)]
         again = desk.sender.due_at()
         assert again is not None
         waits.append(again - due)

@@ -237,7 +237,7 @@ def test_what_is_delivered_at_the_end_is_told_with_all_its_levels() -> None:
     assert levels_of(flush.finish(Cut((0, 0, 0)), {})) == []
 
 
-@pytest.mark.parametrize("protocol", ["spo", "po", "st", "to"])
+@pytest.mark.parametrize("protocol", ["st", "to"])
 def test_what_only_came_is_told_with_all_its_levels_too(protocol: str) -> None:
     sender, machine = machine_of(protocol, 1, 2), machine_of(protocol, 0, 2)
     for output in sender.handle(Submit(0b11, (1,), b"x")):
