@@ -2,19 +2,23 @@
 
 import json
 from contextlib import suppress
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from random import Random
 
 import pytest
 
 from ordercast.model.history import Operation
+from ordercast.model.services import Service
 from ordercast.pipeline.soak.soak import Soak
 from ordercast.swarm.soak import EVERY_PROTOCOL
 from ordercast.trace.history import write_history
-from ordercast.trace.storage import is_empty, location, write_whole
+from ordercast.trace.storage import files_below, is_empty, location, write_whole
 from ordercast.trace.working_folder import working_folder
 from tests.cli.conftest import Command
+from tests.pipeline.random_runs import random_run
 from tests.pipeline.runs import bytes_in
 from tests.pipeline.test_soak import Stopped, open_session, small_runs
+from tests.pipeline.traces import write
 from tests.report.test_page import folder_with, result
 from tests.trace.test_storage import Objects, objects
 
@@ -76,13 +80,29 @@ def test_what_is_there_is_shown_and_histories_are_judged(ordercast: Command, tmp
         )
 
 
-@pytest.mark.parametrize(
-    "line", ["audit --follow s3://b/t", "view --follow s3://b/t", "audit --history --spark s3://b/t"]
-)
-def test_what_grows_there_is_not_followed(ordercast: Command, line: str) -> None:
+@pytest.mark.parametrize("line", ["view --follow s3://b/t", "audit --history --spark s3://b/t"])
+def test_what_is_read_here_only_is_said(ordercast: Command, line: str) -> None:
     refused = ordercast(line)
     assert refused.status == 2
     assert "takes folders of this machine, not s3://b/t; copy it here" in refused.sentence
+
+
+def test_a_trace_that_grows_there_is_followed(ordercast: Command, tmp_path: Path, objects: Objects) -> None:
+    """Of files in folders by run; the checkpoint is there, too, and the whole is audited at the end."""
+    del objects
+    runs = {name: random_run(Random(name), Service(name)) for name in ("st", "to", "po")}
+    for number, (name, run) in enumerate(runs.items()):
+        here = write(tmp_path / f"{number}", {name: run})
+        for inside in files_below(here, ".parquet"):
+            folder = f"events/run={name}" if inside.parent.name == "events" else "runs"
+            write_whole(location(f"s3://bucket/t/{folder}/{number}.parquet"), (here / inside).read_bytes())
+    line = "audit --follow s3a://bucket/t --until-idle 0.1 --checkpoint s3://bucket/state"
+    followed = ordercast(line, "--json", tmp_path / "followed.json")
+    assert followed.status == 0, followed.err
+    assert ordercast("audit s3://bucket/t --json", tmp_path / "whole.json").status == 0
+    assert (tmp_path / "followed.json").read_text() == (tmp_path / "whole.json").read_text()
+    assert len(files_below(location("s3://bucket/state/runs"), ".msgpack")) == 3
+    assert files_below(location("s3://bucket/state/batches"), "") == [PurePosixPath("000000000.msgpack")]
 
 
 def test_an_evaluation_is_stored_there(ordercast: Command, objects: Objects) -> None:
