@@ -1,19 +1,22 @@
 """The durable log: what appending costs with sync on, how late messages are durable, recovery, and a full check.
 
-And what it costs a live group, beside the same group without, in turns: processor time of a message and member and
-throughput, three members in one process; and how late a lone message is, three members in three processes.
+And what it costs a live group of three processes, beside the same group without, in turns: processor time of a message
+and member, throughput, and how late a lone message is.
 
 With `--peers` it is beside NATS JetStream, Redis Streams and PySyncObj, as far as they are installed. With `--floor` it
 is beside the checksum, the hash, the write and the sync of the same bytes alone, and live groups are beside what the
 disk takes of three logs, at full speed and at a part of it.
 
 Each figure is of one process and a real disk, and all but the recovery depend on that disk; nothing here is a test. Run
-it on a quiet machine, with a folder on the disk in question:
+it on a quiet machine, with a folder on the disk in question, or with one for each member of live groups:
 
     python benchmarks/log.py --folder /var/tmp
+    python benchmarks/log.py --live --folder /var/tmp /mnt/second /mnt/third
 """
 
+import argparse
 import asyncio
+import itertools
 import os
 import platform
 import shutil
@@ -21,6 +24,7 @@ import statistics
 import tempfile
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from command_line import parser_for
@@ -164,53 +168,70 @@ async def durable_group(folder: Path, order: str, size: int) -> str:
     return f"{order}, durable at a majority, {found}"
 
 
-def live_groups(folder: Path, order: str, messages: int, turns: int) -> list[str]:
+def live_groups(folders: list[Path], order: str, messages: int, turns: int) -> Iterator[str]:
     """With and without logs, in turns: the medians."""
-    lines = []
     for size, count in ((100, messages), (1024, messages // 5)):
-        lines.append(told(order, size, *in_turns(folder, order, size, count, turns)))
-    lines += [asyncio.run(durable_group(folder / f"durable-{order}-{size}", order, size)) for size in (100, 1024)]
-    return lines
+        yield told(order, size, *in_turns(folders, order, size, count, turns))
+    for size in (100, 1024):
+        yield asyncio.run(durable_group(folders[0] / f"durable-{order}-{size}", order, size))
+    yield lone_messages(folders[0], order)
+
+
+def alone(place: Path, asked: argparse.Namespace) -> Iterator[str]:
+    """What a log costs that is no group's."""
+    for size, megabytes in ((100, 64), (1024, 256)):
+        yield saturated(place / f"saturated-{size}", size, megabytes)
+        if asked.floor:
+            yield floor(place / f"floor-{size}", size, PACKET)
+    if not asked.floor:
+        for size in (100, 1024):
+            yield lone(place / f"lone-{size}", size, 200)
+        yield from recovery_and_check(place / "large", asked.megabytes)
+
+
+def live(places: list[Path], asked: argparse.Namespace) -> Iterator[str]:
+    """What logs cost live groups."""
+    if asked.floor:
+        yield from live_floor(places, ORDERS, asked.messages, asked.turns)
+        return
+    for order in ORDERS:
+        yield from live_groups(places, order, asked.messages, asked.turns)
+
+
+def beside_others(place: Path) -> Iterator[str]:
+    """Until a message is on the disk."""
+    for order in ORDERS:
+        for size in (100, 1024):
+            yield asyncio.run(durable_group(place / f"group-{order}-{size}", order, size))
+    yield from durable_logs(place)
 
 
 def main() -> None:
     """All of it."""
-    parser = parser_for(__doc__, "about a minute")
-    parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()), help="on the disk to be measured")
+    parser = parser_for(__doc__, "some minutes")
+    temporary = Path(tempfile.gettempdir())
+    parser.add_argument("--folder", type=Path, nargs="+", default=[temporary], help="on the disks to be measured")
     parser.add_argument("--megabytes", type=int, default=1024, help="size of the log that is recovered and checked")
-    parser.add_argument("--messages", type=int, default=90_000, help="that a live group sends, of 100 bytes")
+    parser.add_argument("--messages", type=int, default=1_500_000, help="that a live group sends, of 100 bytes")
     parser.add_argument("--peers", action="store_true", help="measure others, too, and nothing else")
+    parser.add_argument("--live", action="store_true", help="measure live groups, and nothing else")
     parser.add_argument("--floor", action="store_true", help="measure what it must cost, and nothing else")
     parser.add_argument("--turns", type=int, default=5, help="with and without logs, of which medians are printed")
     asked = parser.parse_args()
-    load = os.getloadavg()[0]
-    print(f"Python {platform.python_version()}, {os.cpu_count()} cores, load {load:.1f}, folder {asked.folder}")
-    place = Path(tempfile.mkdtemp(prefix="ordercast-log-", dir=asked.folder))
+    load, folders = os.getloadavg()[0], ", ".join(map(str, asked.folder))
+    print(f"Python {platform.python_version()}, {os.cpu_count()} cores, load {load:.1f}, {folders}")
+    places = [Path(tempfile.mkdtemp(prefix="ordercast-log-", dir=each)) for each in asked.folder]
     try:
-        print(f"the disk: 4 KiB appended and synced, p50 {sync_milliseconds(place):.1f} ms")
+        print(f"the disk: 4 KiB appended and synced, p50 {sync_milliseconds(places[0]):.1f} ms")
         if asked.peers:
-            for size in (100, 1024):
-                print(asyncio.run(durable_group(place / f"group-{size}", "sequenced", size)))
-            print(*durable_logs(place), sep="\n")
-            return
-        for size, megabytes in ((100, 64), (1024, 256)):
-            print(saturated(place / f"saturated-{size}", size, megabytes))
-            if asked.floor:
-                print(floor(place / f"floor-{size}", size, PACKET))
-        if asked.floor:
-            for line in live_floor(place / "live", ORDERS, asked.messages, asked.turns):
-                print(line, flush=True)
-            return
-        for size in (100, 1024):
-            print(lone(place / f"lone-{size}", size, 200))
-        for order in ORDERS:
-            for line in live_groups(place, order, asked.messages, asked.turns):
-                print(line)
-            print(lone_messages(place, order))
-        for line in recovery_and_check(place / "large", asked.megabytes):
-            print(line)
+            parts = [beside_others(places[0])]
+        else:
+            parts = [*([] if asked.live else [alone(places[0], asked)]), live(places, asked)]
+        for line in itertools.chain(*parts):
+            print(line, flush=True)
     finally:
-        shutil.rmtree(place)
+        for place in places:
+            shutil.rmtree(place)
 
 
 if __name__ == "__main__":

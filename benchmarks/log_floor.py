@@ -7,7 +7,7 @@ share processors and a disk, and at loads that leave these some room, where thro
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from hashlib import blake2b
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from ordercast.log.checksum import crc32
 from ordercast.log.disk import File, FolderDisk
 from ordercast.log.writer import MAX_FRAME
 
-_SHARES = (0.25, 0.5)
+_SHARES = (0.25, 0.8)
 """Of the highest load without logs, or of what the disk takes, if that is less."""
 _SECONDS = 2.0
 _MEGABYTES = 256
@@ -111,18 +111,18 @@ def floor(folder: Path, size: int, packet: int) -> str:
     )
 
 
-def live_floor(folder: Path, orders: tuple[str, ...], messages: int, turns: int) -> Iterator[str]:
+def live_floor(folders: Sequence[Path], orders: tuple[str, ...], messages: int, turns: int) -> Iterator[str]:
     """Live groups at full speed, beside what the disk takes of three logs, and at a part of that."""
-    speeds = {files: disk_speed(folder, files) for files in (1, len(MEMBERS))}
+    speeds = {files: disk_speed(folders[0], files) for files in (1, len(MEMBERS))}
     for files, speed in speeds.items():
         yield f"the disk, {MAX_FRAME >> 20} MiB written and synced, {files} at once: {speed / 1e6:,.0f} MB/s"
     for order in orders:
         for size, count in ((100, messages), (1024, messages // 5)):
-            without, with_logs = in_turns(folder, order, size, count, turns)
+            without, with_logs = in_turns(folders, order, size, count, turns)
             takes = speeds[len(MEMBERS)] / len(MEMBERS) / size
             yield told(order, size, without, with_logs)
             yield f"{'':11}the disk takes {takes:,.0f}/s of three logs: {takes / without.rate:.2f} of the rate without"
             for share in _SHARES:
                 rate = share * min(without.rate, takes)
                 yield f"offered {rate:,.0f}/s ({rate / without.rate:.2f} of the rate without logs):"
-                yield told(order, size, *in_turns(folder, order, size, int(rate * _SECONDS), turns, rate))
+                yield told(order, size, *in_turns(folders, order, size, int(rate * _SECONDS), turns, rate))

@@ -5,17 +5,16 @@ delivered it, by the clock of the machine. The logs of several members in one pr
 """
 
 import asyncio
-import json
-import os
 import secrets
 import statistics
 import struct
 import time
 from pathlib import Path
 
+from log_live import MEMBERS, in_processes
+
 import ordercast
 
-MEMBERS = ("A", "B", "C")
 PAUSE = 0.02
 """Seconds between two of them: more than a disk takes to sync."""
 _TIME = struct.Struct("<d")
@@ -44,28 +43,12 @@ async def _member(group: str, name: str, order: str, folder: Path | None, count:
 
 def lone_message(order: str, folder: Path | None, count: int = 200) -> list[float]:
     """The medians of the members, in milliseconds."""
-    group, pipes = f"lone-{secrets.token_hex(4)}", []
-    for name in MEMBERS:
-        reading, writing = os.pipe()
-        process = os.fork()
-        if not process:
-            status = 1
-            try:
-                delays = asyncio.run(_member(group, name, order, folder, count))
-                os.write(writing, json.dumps(statistics.median(delays) * 1e3).encode())
-                status = 0
-            finally:
-                os._exit(status)
-        os.close(writing)
-        pipes.append((process, reading))
-    found = []
-    for process, reading in pipes:
-        with os.fdopen(reading, "rb") as told:
-            found.append(told.read())
-        os.waitpid(process, 0)
-    if not all(found):
-        raise RuntimeError("a member did not end well")
-    return [float(json.loads(each)) for each in found]
+    group = f"lone-{secrets.token_hex(4)}"
+
+    def member(name: str) -> dict[str, float]:
+        return {"median": statistics.median(asyncio.run(_member(group, name, order, folder, count))) * 1e3}
+
+    return [each["median"] for each in in_processes(member)]
 
 
 def lone_messages(folder: Path, order: str, turns: int = 3) -> str:

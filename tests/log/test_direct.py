@@ -2,6 +2,7 @@
 
 import errno
 import fcntl
+import mmap
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 
 from ordercast.log import Log, check, direct
 from ordercast.log.direct import MAX_SIZE, MIN_SIZE
-from ordercast.log.disk import FolderFile, write_all
+from ordercast.log.disk import FolderDisk, FolderFile, write_all
 from tests.log.logs import GROUP
 
 PAGE = 4096
@@ -39,14 +40,14 @@ def watched(monkeypatch: pytest.MonkeyPatch, folder: Path) -> Calls:
     """What is asked of the system from now on; skips the test where nothing can be written directly."""
     try:
         os.close(os.open(folder / "probe", os.O_RDWR | os.O_CREAT | os.O_DIRECT))
-        os.close(os.memfd_create("probe"))
-    except (OSError, AttributeError):
+        direct.memory()
+    except (OSError, AttributeError, direct.NotDirectError):
         pytest.skip("this system has no direct writes, or not in this folder")
     return Calls(monkeypatch)
 
 
 def opened(folder: Path) -> FolderFile:
-    return FolderFile(os.open(folder / "file", os.O_RDWR | os.O_CREAT))
+    return FolderFile(os.open(folder / "file", os.O_RDWR | os.O_CREAT), [])
 
 
 def pieces(random: Random, size: int) -> list[bytes | memoryview]:
@@ -107,27 +108,6 @@ def test_a_write_may_be_shorter_at_each_of_its_three_pieces(monkeypatch: pytest.
     file.close()
 
 
-def test_what_memory_had_no_room_for_is_not_skipped(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A system that runs out of memory in the middle of a gathering call takes a part of it, without an error."""
-    watched(monkeypatch, tmp_path)
-    file, gather, left = opened(tmp_path), os.pwritev, iter(range(10))
-
-    def short(to: int, parts: list[bytes], start: int) -> int:
-        if next(left) == 0:
-            parts = parts[: len(parts) // 2]
-        return gather(to, parts, start)
-
-    monkeypatch.setattr(os, "pwritev", short)
-    parts = [b"%200d" % number for number in range(3000)]
-    data = b"".join(parts)
-    done = file.write(0, parts)
-    assert 0 < done < len(data)
-    assert file.read(0, len(data)) == data[:done]
-    write_all(file, done, data[done:])
-    assert file.read(0, len(data) + 1) == data
-    file.close()
-
-
 def refuse(error: int) -> Callable[..., int]:
     def refused(*_: object) -> int:
         raise OSError(error, os.strerror(error))
@@ -135,33 +115,33 @@ def refuse(error: int) -> Callable[..., int]:
     return refused
 
 
-@pytest.mark.parametrize("what", ["flag", "memory file", "open", "write", "memory"])
+@pytest.mark.parametrize("what", ["flag", "advice", "open", "write", "memory"])
 def test_what_cannot_be_direct_goes_through_the_cache_and_is_not_tried_again(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, what: str
 ) -> None:
     calls, file = watched(monkeypatch, tmp_path), opened(tmp_path)
     tried = []
 
-    def refused(*_: object) -> int:
+    def refused(*_: object, **__: object) -> int:
         tried.append(what)
         return refuse(errno.EINVAL)()
 
     if what == "flag":
         monkeypatch.setattr(direct, "_DIRECT", 0)
-    elif what == "memory file":
-        monkeypatch.delattr(os, "memfd_create")
+    elif what == "advice":
+        monkeypatch.delattr(mmap, "MADV_DONTFORK")
     elif what == "open":
         monkeypatch.setattr(os, "open", refused)
     elif what == "write":
         calls.answer = lambda is_direct, _: refused() if is_direct else None
     else:
-        monkeypatch.setattr(os, "ftruncate", refused)
+        monkeypatch.setattr(mmap, "mmap", refused)
     data = Random(2).randbytes(MIN_SIZE + 100)
     for start in (0, 7):
         assert file.write(start, [data]) == len(data)
         assert file.read(start, len(data)) == data
     assert calls.direct == []
-    assert len(tried) == (what not in {"flag", "memory file"})
+    assert len(tried) == (what not in {"flag", "advice"})
     file.close()
 
 
@@ -178,16 +158,66 @@ def open_files() -> set[str]:
     return {path.name for path in Path("/proc/self/fd").iterdir()}
 
 
-@pytest.mark.parametrize("fails", [None, "memfd_create", "ftruncate"])
-def test_no_file_stays_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: str | None) -> None:
+@pytest.mark.parametrize("fails", [False, True])
+def test_no_file_stays_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: bool) -> None:
     calls, before = watched(monkeypatch, tmp_path), open_files()
     file = opened(tmp_path)
-    if fails is not None:
-        monkeypatch.setattr(os, fails, refuse(errno.ENOMEM))
+    if fails:
+        monkeypatch.setattr(os, "open", refuse(errno.EINVAL))
     file.write(0, [bytes(MIN_SIZE)])
-    assert bool(calls.direct) is (fails is None)
+    assert bool(calls.direct) is not fails
     file.close()
     assert open_files() == before
+
+
+def test_memory_is_used_again_by_the_next_file_and_never_by_two(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    watched(monkeypatch, tmp_path)
+    made: list[object] = []
+    make = direct.memory
+
+    def noted() -> memoryview:
+        made.append(0)
+        return make()
+
+    monkeypatch.setattr(direct, "memory", noted)
+    disk = FolderDisk(tmp_path / "log", write=True)
+    for turn in range(3):
+        files = [disk.create(f"{turn}-{number}") for number in range(2)]
+        for number, file in enumerate(files):
+            assert file.write(0, [bytes([number]) * MIN_SIZE]) == MIN_SIZE
+        for number, file in enumerate(files):
+            assert set(file.read(0, MIN_SIZE)) == {number}
+            file.close()
+    disk.close()
+    assert len(made) == 2
+
+
+def test_a_file_that_cannot_be_direct_leaves_the_memory_to_others(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    watched(monkeypatch, tmp_path)
+    memories = [direct.memory()]
+    file = FolderFile(os.open(tmp_path / "file", os.O_RDWR | os.O_CREAT), memories)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "open", refuse(errno.EINVAL))
+        file.write(0, [bytes(MIN_SIZE)])
+    assert len(memories) == 1
+    file.close()
+
+
+@pytest.mark.parametrize("lacking", ["MADV_HUGEPAGE", None])
+def test_huge_pages_are_wished_for_and_not_needed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, lacking: str | None
+) -> None:
+    calls = watched(monkeypatch, tmp_path)
+    if lacking is not None:
+        monkeypatch.delattr(mmap, lacking)
+    file = opened(tmp_path)
+    assert file.write(0, [bytes(MIN_SIZE)]) == MIN_SIZE
+    assert calls.direct
+    file.close()
 
 
 def test_a_log_with_large_frames_is_whole_and_is_opened_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ majority of the disks lives.
 
 from asyncio import Future
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 
@@ -32,9 +32,9 @@ class Durability:
         """Everything below this position is on the disks of a majority of the view."""
 
     @property
-    def waits(self) -> bool:
-        """Own messages were delivered, and are not known to be on the disks of a majority."""
-        return bool(self._batches)
+    def end(self) -> int:
+        """Below this position are all own messages that were delivered, and are not known to be durable; 0: none."""
+        return self._batches[-1][0] if self._batches else 0
 
     def enter_view(self, nodes: Sequence[int]) -> None:
         """The members of the view, by their nodes; what those that go on have told still holds."""
@@ -52,9 +52,9 @@ class Durability:
             self._positions[node] = position
             self._update()
 
-    def lacking(self) -> list[int]:
-        """Nodes that have not told that all own messages are on their disks."""
-        end = self._batches[-1][0] if self._batches else 0
+    def lacking(self, end: int) -> list[int]:
+        """Nodes that have not told that their disks have everything below this position, while that matters."""
+        end = end if self._batches and end > self.majority else 0
         return [node for node in self._nodes if self._positions.get(node, 0) < end]
 
     def delivered(self, batch: DurableBatch, end: int) -> None:
@@ -80,9 +80,11 @@ class Durability:
 class DurableWaiters:
     """Who waits for one batch to be durable."""
 
-    __slots__ = ("_futures", "done", "lost")
+    __slots__ = ("_awaited_by", "_futures", "done", "lost")
 
-    def __init__(self) -> None:
+    def __init__(self, awaited_by: Callable[[Future[None]], object]) -> None:
+        """`awaited_by`: is called with each future that is not done yet."""
+        self._awaited_by = awaited_by
         self.done = False
         self.lost: BaseException | None = None
         self._futures: list[Future[None]] = []
@@ -95,6 +97,7 @@ class DurableWaiters:
             future.set_exception(self.lost)
         else:
             self._futures.append(future)
+            self._awaited_by(future)
         return future
 
     def is_durable(self) -> None:

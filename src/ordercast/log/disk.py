@@ -87,6 +87,7 @@ class FolderDisk:
         """
         self.folder = folder
         self._lock = -1
+        self._memories: list[memoryview] = []  # of direct writes, in files that are closed
         try:
             if write:
                 made = not folder.exists()
@@ -112,11 +113,13 @@ class FolderDisk:
 
     def create(self, name: str) -> "FolderFile":
         """A new, empty file."""
-        return FolderFile(os.open(self.folder / name, os.O_RDWR | os.O_CREAT | os.O_TRUNC | _BINARY, 0o644))
+        descriptor = os.open(self.folder / name, os.O_RDWR | os.O_CREAT | os.O_TRUNC | _BINARY, 0o644)
+        return FolderFile(descriptor, self._memories)
 
     def open(self, name: str) -> "FolderFile":
         """A file that is there."""
-        return FolderFile(os.open(self.folder / name, (os.O_RDWR if self._lock >= 0 else os.O_RDONLY) | _BINARY))
+        descriptor = os.open(self.folder / name, (os.O_RDWR if self._lock >= 0 else os.O_RDONLY) | _BINARY)
+        return FolderFile(descriptor, self._memories)
 
     def rename(self, old: str, new: str) -> None:
         """A file gets another name."""
@@ -132,6 +135,7 @@ class FolderDisk:
 
     def close(self) -> None:
         """Others may write."""
+        self._memories.clear()
         if self._lock >= 0:
             os.close(self._lock)
             self._lock = -1
@@ -166,8 +170,9 @@ def _sync_folder(folder: Path) -> None:
 class FolderFile:
     """A file of a real file system."""
 
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
+    def __init__(self, descriptor: int, memories: list[memoryview]) -> None:
+        """`memories`: of direct writes, for this file and those after it."""
+        self._descriptor, self._memories = descriptor, memories
         self._direct: DirectWriter | None = None  # once there was something large to be written
         self._may_be_direct = True
 
@@ -188,7 +193,7 @@ class FolderFile:
         if self._may_be_direct and MIN_SIZE <= sum(map(len, parts)) <= MAX_SIZE:
             try:
                 if self._direct is None:
-                    self._direct = DirectWriter(self._descriptor)
+                    self._direct = DirectWriter(self._descriptor, self._memories)
                 return self._direct.write(start, parts)
             except NotDirectError:
                 self._may_be_direct = False

@@ -246,6 +246,8 @@ class FrameBuilder:
 
 
 def _lengths(lengths: Sequence[int]) -> bytes:
+    if lengths and lengths.count(lengths[0]) == len(lengths):  # so it mostly is, and that is ten times as fast
+        return lengths[0].to_bytes(_LENGTH_SIZE, "little") * len(lengths)
     found = array("I", lengths)
     if byteorder == "big":
         found.byteswap()

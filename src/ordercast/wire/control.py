@@ -175,7 +175,7 @@ class DurablePosition(msgspec.Struct, frozen=True, array_like=True, gc=False, ta
     position: Number
     """Of the first message that may not be."""
     asks: bool = False
-    """The receiver has to answer with its own position."""
+    """The sender waits: the receiver has to answer with its own position, and to tell later ones for a while."""
 
 
 class Restarting(msgspec.Struct, frozen=True, array_like=True, tag=112):

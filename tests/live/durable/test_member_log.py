@@ -6,7 +6,6 @@ import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -16,12 +15,10 @@ from ordercast.live.durability import Durability, DurableWaiters
 from ordercast.live.host.durable.member_log import MemberLog
 from ordercast.live.host.durable.restart_host import decode_here, encode_here
 from ordercast.log import Log, check
-from ordercast.log.format import Packet
 from ordercast.protocols.membership.epoch import Cut
 from ordercast.protocols.membership.view import Incarnation, NextView, founding_view
 from ordercast.protocols.restart.assessment import Here
 from ordercast.protocols.restart.standing import Plan, Standing, encode_standing
-from ordercast.wire.control import DurablePosition
 from tests.live.durable.logged import LOGGED_ORDERS, hashes, is_file_in, kill, open_logged, texts
 from tests.live.groups import group_of, hear, member_of, new_name, run
 from tests.small_disk import fill, small_disk
@@ -291,7 +288,7 @@ def test_all_members_have_a_log_or_none_has(tmp_path: Path) -> None:
 
 class TestDurability:
     def test_a_majority_counts_and_positions_never_go_back(self) -> None:
-        found, batch = Durability(), DurableWaiters()
+        found, batch = Durability(), DurableWaiters(lambda _: None)
         found.enter_view((0, 1, 2, 3))
         found.delivered(batch, 5)
         for node, position in ((0, 9), (1, 5), (7, 9)):
@@ -306,67 +303,15 @@ class TestDurability:
 
     def test_who_waits_in_vain_is_told(self) -> None:
         async def test() -> None:
-            found, batch = Durability(), DurableWaiters()
+            found, batch = Durability(), DurableWaiters(lambda _: None)
             found.delivered(batch, 5)
             future = batch.when(asyncio.get_running_loop().create_future())
             found.stop(GroupAborted("over", {}, 0))
             with pytest.raises(GroupAborted):
                 await future
-            assert not found.waits
+            assert not found.end
 
         run(test)
-
-
-class _Told:
-    """The member and its transport: what it sends, to which places."""
-
-    def __init__(self) -> None:
-        self.transport: Any = self
-        self.sent: list[tuple[int, int]] = []
-
-    def send_control(self, message: DurablePosition, place: int) -> None:
-        self.sent.append((message.position, place))
-
-    def log_failed(self, why: str) -> None:
-        raise AssertionError(why)
-
-    def log_caught_up(self) -> None:
-        raise AssertionError
-
-
-def test_others_are_told_at_once_if_nothing_more_is_on_its_way_to_the_disk(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("ordercast.live.host.durable.member_log.PACE", 0.2)
-
-    async def test() -> None:
-        log, owner = MemberLog(LogSettings(tmp_path), "g", "A"), _Told()
-        await log.open(1 << 20)
-        log.use(owner)
-        log.found(founding_view((ONE, Incarnation("B", 2, "127.0.0.1:7001")), b""), 0)
-        monkeypatch.setattr(log, "_in_loop", lambda *_: None)  # its own thread says nothing here
-        owner.sent.clear()
-        for number in range(3):
-            log.append(Packet(1, number, [1], b"x"))
-            log.delivered(1)
-            log._is_durable(number + 1, b"")
-        assert owner.sent == [(1, 1), (2, 1), (3, 1)], "one after the other"
-        for number in range(3, 6):
-            log.append(Packet(1, number, [1], b"x"))
-            log.delivered(1)
-        for position in (4, 5):
-            log._is_durable(position, b"")
-        assert owner.sent[3:] == [], "5 is on its way"
-        async with asyncio.timeout(5):
-            while len(owner.sent) < 4:
-                await asyncio.sleep(0.01)
-        assert owner.sent[3:] == [(5, 1)], "after a while, once for both"
-        log._is_durable(6, b"")
-        log._is_durable(6, b"")
-        assert owner.sent[4:] == [(6, 1)]
-        await log.close()
-
-    run(test)
 
 
 def test_who_gives_up_a_plan_and_agrees_to_another_waits_for_the_disk_again(

@@ -153,7 +153,7 @@ class Arrivals:
             self._partials.receive(member, message)
         elif isinstance(message, DurablePosition):
             if self.log is not None:
-                self.log.receive(member, self._view.nodes[member], message)
+                self.log.tellings.receive(member, self._view.nodes[member], message)
         else:
             self.session.control_received(self._view.nodes[member], message)
 

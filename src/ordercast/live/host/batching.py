@@ -13,7 +13,7 @@ import itertools
 import sys
 from asyncio import Future
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from ordercast.live.durability import DurableWaiters
 from ordercast.live.events import Receipt
@@ -159,8 +159,8 @@ class Outbox:
         """The application is still adding: a batch that is not full is not taken."""
         self.paused = False
         """Nothing is taken: this member has not got the state yet."""
-        self.logged = False
-        """This member has a log: receipts tell when messages are durable."""
+        self.awaited_by: Callable[[asyncio.Future[None]], object] | None = None
+        """Is told who waits for a message to be durable; None: this member has no log."""
         self.pending_bytes = 0
         self._has_room, self._released = asyncio.Event(), False
 
@@ -194,8 +194,8 @@ class Outbox:
 
     def _append(self, batch: OutgoingBatch) -> OutgoingBatch:
         self.pending_bytes += batch.size
-        if self.logged:
-            batch.durable = DurableWaiters()
+        if self.awaited_by is not None:
+            batch.durable = DurableWaiters(self.awaited_by)
         queue = self._queues.get(batch.priority)
         if queue is None:
             queue = self._queues[batch.priority] = deque()

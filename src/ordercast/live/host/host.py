@@ -433,7 +433,7 @@ class Host:
         if packet.source == self._me:
             self.own.logged(packet, self._inbox.position)
         else:
-            self._log.delivered(packet.source)
+            self._log.tellings.delivered(packet.source)
 
     def _discard(self, output: Discard) -> None:
         if not self.closed:

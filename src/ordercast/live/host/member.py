@@ -28,6 +28,7 @@ from ordercast.live.host.busy_polling import BusyPolling
 from ordercast.live.host.ending import MemberEnding
 from ordercast.live.host.flow_control import FlowControl
 from ordercast.live.host.founding import Founding
+from ordercast.live.host.freed_memory import keep_freed_memory
 from ordercast.live.host.group_terms import GroupTerms
 from ordercast.live.host.host import Host
 from ordercast.live.host.inbox import Inbox
@@ -138,6 +139,7 @@ class Member:
         )
         self.use_session(session)
         self._use_log(log, plan)
+        keep_freed_memory()
 
     def _use_log(self, log: "MemberLog | None", plan: "Plan | None") -> None:
         """What is delivered is written there; with a plan, the group goes on at its position."""
@@ -147,7 +149,7 @@ class Member:
             self.inbox.hold_for_state()
             self.views.first_position = plan.position
         if log is not None:
-            self.inbox.log, self.outbox.logged, self.arrivals.log = log.feed, True, log
+            self.inbox.log, self.outbox.awaited_by, self.arrivals.log = log.feed, log.awaited_by, log
             log.use(self)
 
     def use_session(self, session: Session) -> None:

@@ -1,8 +1,7 @@
 """The log of one live member: opened in a thread, fed by what the member is delivered, and told of by its disk.
 
-The event loop never waits for the disk. The thread of the log says what is on it, and this member tells those whose
-messages it is about: at once if that is all that was delivered, else at most every `PACE` seconds. Whoever waits and
-hears nothing asks.
+The event loop never waits for the disk, and is not disturbed by it either: the thread of the log notes what is on it,
+and wakes the event loop only if somebody waits for that, here or elsewhere.
 """
 
 import asyncio
@@ -16,6 +15,7 @@ import msgspec
 from ordercast.live.durability import Durability
 from ordercast.live.events import View
 from ordercast.live.host.durable.feed import LogFeed
+from ordercast.live.host.durable.tellings import Tellings
 from ordercast.live.log_settings import LogSettings
 from ordercast.live.logs import GroupLogs
 from ordercast.live.transport.transport import Transport
@@ -30,16 +30,12 @@ from ordercast.log.snapshots import Place
 from ordercast.log.truncation import drop_above
 from ordercast.log.writer import Log
 from ordercast.model.errors import ConfigError, LogDamaged, LogError, reason_of
-from ordercast.model.nodes import members
 from ordercast.protocols.membership.applicants import Terms
 from ordercast.protocols.membership.units import AcceptedValue
 from ordercast.protocols.membership.view import Ballot, GroupView
 from ordercast.protocols.restart.standing import Plan, Standing, decode_standing, encode_standing, forgetting
-from ordercast.wire.control import DurablePosition
 
 _REMEMBERED = 64  # views
-PACE = 0.002
-"""Seconds between two tellings, while more is on its way to the disk."""
 
 
 class MemberLogOwner(Protocol):
@@ -66,11 +62,12 @@ class MemberLog:
         self.feed: LogFeed
         """Is given what the inbox is."""
         self.durability = Durability()
+        self.tellings = Tellings(self, self.durability)
         self.standing: Standing | None = None
         """What this member was when the log was opened, and is now; None: it was never a member."""
-        self.durable = 0
-        """Everything below this position is on the own disk."""
-        self.durable_hash = b""
+        self.on_disk = (0, b"")
+        """A position before which all is on the own disk, and the hash there; the thread of the log sets them."""
+        self._noticed = 0  # the position of it that was looked at in the event loop
         self.failed: str | None = None
         self._owner: MemberLogOwner | None = None
         self.start = 0
@@ -84,10 +81,7 @@ class MemberLog:
         self.snapshot_due = self._saving = False
         """Retention needs a snapshot of the application's state."""
         self._positions: dict[int, int] = {}  # of the views that others joined with, by number
-        self._me, self._place = -1, 0  # node and place
-        self._concerned = 0  # places whose messages became durable here since they were told
-        self._told_at = -PACE
-        self._telling: asyncio.TimerHandle | None = None
+        self._me = -1  # node
         self._moved: list[asyncio.Future[None]] = []
         self._changing: asyncio.Task[None] | None = None
         self._promised: Standing | None = None  # the last promise that is on the disk
@@ -117,7 +111,8 @@ class MemberLog:
 
     def _use(self, log: Log) -> None:
         self._log = self.feed.log = log
-        self.durable, self.durable_hash = log.next, log.recovered.hash
+        self.on_disk = (log.next, log.recovered.hash)
+        self._noticed = log.next
 
     def _recovered(self) -> Log:
         """What is damaged is set aside: another member has it."""
@@ -153,7 +148,7 @@ class MemberLog:
         self.folder.mkdir(parents=True, exist_ok=True)
         return Log(
             *(self.folder, self._group),
-            on_durable=lambda at, hash_: self._in_loop(self._is_durable, at, hash_),
+            on_durable=self._synced,
             on_failed=lambda why: self._in_loop(self._has_failed, why),
             options=self.settings.options or Options(),
             soon=self._loop.call_soon,  # the application is handed what is delivered before the disk is
@@ -205,7 +200,22 @@ class MemberLog:
         if self.failed is not None or not self.feed.behind:
             return False
         self._was_behind = True
-        return True
+        return self.feed.behind  # if so, the thread of the log has yet to see that this was asked
+
+    @property
+    def durable(self) -> int:
+        """Everything below this position is on the own disk."""
+        return self.on_disk[0]
+
+    @property
+    def transport(self) -> Transport | None:
+        """What this member says things with, while it does."""
+        return None if self._owner is None or self._closed else self._owner.transport
+
+    @property
+    def counts(self) -> bool:
+        """What is on the disk is of the group's log, and stays there."""
+        return self.failed is None and not self.feed.is_held
 
     async def close(self) -> None:
         """Returns when everything is on the disk."""
@@ -242,7 +252,7 @@ class MemberLog:
         self._positions[view.number] = position
         for old in sorted(self._positions)[:-_REMEMBERED]:
             del self._positions[old]
-        self._me, self._place = view.nodes[place], place
+        self._me = view.nodes[place]
         self.durability.enter_view(view.nodes)
         if not self.feed.is_held:
             self.durability.told(self._me, self.durable)
@@ -251,8 +261,7 @@ class MemberLog:
         said, self._entering = self._entering, []
         for send in said:
             self._say_when_durable(send)
-        self._concerned = view.everybody & ~(1 << place)
-        self._tell_soon()
+        self.tellings.enter_view(view.nodes, place)
 
     def caught_up(self) -> None:
         """The log has what the group had before the view, and goes on."""
@@ -394,25 +403,37 @@ class MemberLog:
         elif self.settings.on_failure == "stay":
             done()
 
-    def delivered(self, source: int) -> None:
-        """Something of this place was delivered: it wants to know when that is durable."""
-        self._concerned |= 1 << source
-
     # --- the own disk ---
 
-    def _is_durable(self, position: int, hash_: bytes) -> None:
-        moved = position > self.durable
-        self.durable, self.durable_hash = position, hash_
+    def _synced(self, position: int, hash_: bytes) -> None:
+        """In the thread of the log. Whoever begins to wait says so first, and looks at what is on the disk then."""
+        self.on_disk = (position, hash_)
+        if self._moved or self._was_behind or self.tellings.is_awaited:
+            self._in_loop(self._notice)
+
+    def _notice(self) -> None:
+        """Looks at how far the disk is."""
+        moved, self._noticed = self.durable > self._noticed, self.durable
+        if moved:
+            self._wake()
+        if self._was_behind and (self.failed is not None or not self.feed.behind) and self._owner is not None:
+            self._was_behind = False
+            self._owner.log_caught_up()
+        if moved and self.counts:
+            self.durability.told(self._me, self._noticed)
+            self.tellings.moved()
+
+    def _wake(self) -> None:
         for future in self._moved:
             if not future.done():
                 future.set_result(None)
         self._moved.clear()
-        if self._was_behind and not self.behind and self._owner is not None:
-            self._was_behind = False
-            self._owner.log_caught_up()
-        if moved and not self.feed.is_held:
-            self.durability.told(self._me, position)
-            self._tell_soon()
+
+    def awaited_by(self, future: "asyncio.Future[None]") -> None:
+        """Somebody begins to wait until an own message is durable."""
+        self.tellings.awaited_by(future)
+        if self.durable > self._noticed:
+            self._notice()
 
     async def reaches(self, position: int) -> None:
         """Returns when everything below a position is on the own disk; raises `LogError` if the disk fails."""
@@ -425,55 +446,21 @@ class MemberLog:
             raise LogError(self.failed)
         future = self._loop.create_future()
         self._moved.append(future)
+        if self.durable > self._noticed:  # since it was looked at, and the thread saw nobody that waits
+            self._notice()
         await future
 
     def _has_failed(self, why: str) -> None:
         self.failed = why
         self._agreed.set()
-        for future in self._moved:
-            if not future.done():
-                future.set_result(None)
-        self._moved.clear()
+        self._wake()
         self._logs.live.error("the log of %s in %s has failed: %s", self._name, self.folder, why)
         if self._owner is not None:
             self._owner.log_failed(why)
 
-    # --- the disks of others ---
-
-    def _tell_soon(self) -> None:
-        if not self._concerned:
-            return
-        wait = self._told_at + PACE - self._loop.time()
-        if wait <= 0 or self.durable >= self.next:
-            self._tell()
-        elif self._telling is None:
-            self._telling = self._loop.call_later(wait, self._tell)
-
-    def _tell(self) -> None:
-        if self._telling is not None:
-            self._telling.cancel()
-            self._telling = None
-        concerned = self._concerned & ~(1 << self._place)
-        if self.durable >= self.next:  # else more of theirs may be about to be durable
-            self._concerned = 0
-        if self._closed or self._owner is None or self.failed is not None or self.feed.is_held:
-            return
-        self._told_at = self._loop.time()
-        for place in members(concerned):
-            self._owner.transport.send_control(DurablePosition(self.durable), place)
-
-    def receive(self, place: int, node: int, message: DurablePosition) -> None:
-        """What a member of the view has on its disk, and perhaps a question for the own position."""
-        self.durability.told(node, message.position)
-        if message.asks and self._owner is not None and self.failed is None and not self.feed.is_held:
-            self._owner.transport.send_control(DurablePosition(self.durable), place)
-
     def tick(self) -> None:
-        """Now and then: whoever waits asks those that have not told enough; what they told may be lost."""
+        """Now and then."""
         self.snapshot_due = not self._saving and self._log.snapshot_due()
-        lacking = self.durability.lacking()
-        if lacking and self._owner is not None and self.standing is not None:
-            own = 0 if self.feed.is_held or self.failed is not None else self.durable
-            for place, node in enumerate(self.standing.view.nodes):
-                if node in lacking and place != self._place:
-                    self._owner.transport.send_control(DurablePosition(own, asks=True), place)
+        self._notice()
+        if self.standing is not None:
+            self.tellings.tick()

@@ -150,7 +150,7 @@ class RestartHost:
 
     async def _tick(self) -> None:
         while True:
-            self._machine.place(self._log.durable, self._log.durable_hash)
+            self._machine.place(*self._log.on_disk)
             self._carry_out(self._machine.tick())
             self._ask()
             await asyncio.sleep(_REPEAT)
@@ -229,7 +229,7 @@ class RestartHost:
         for one in (here.me, *here.standing().view.members):
             if one.address not in self._addresses and one.address != str(self._own):
                 self._addresses.append(one.address)
-        self._machine.place(self._log.durable, self._log.durable_hash)
+        self._machine.place(*self._log.on_disk)
         self._carry_out(self._machine.hear(here))
 
     def _offer(self, plan: Plan) -> None:
@@ -251,7 +251,7 @@ class RestartHost:
         """The log becomes that of the plan, or does not."""
         try:
             await self._load(plan)
-            outputs = self._machine.log_is(self._log.durable, self._log.durable_hash)
+            outputs = self._machine.log_is(*self._log.on_disk)
         except (JoinError, DonorsGoneError, LogError) as error:
             outputs = self._failed(error)
         self._carry_out(outputs)
@@ -266,7 +266,7 @@ class RestartHost:
 
     async def _load(self, plan: Plan) -> None:
         await self._log.reaches(self._log.next)
-        if (self._log.durable, self._log.durable_hash) == (plan.position, plan.hash):
+        if self._log.on_disk == (plan.position, plan.hash):
             return
         holder = plan.holder
         address = seen_from(self._own, address_of(holder.address))
@@ -312,5 +312,5 @@ class SurvivorHost:
             self._offer(GroupView(plan.number, plan.members, (), plan.tag), plan.members)
         if log.durable >= log.next:
             heard = ((here.me.name, here.me.number),)
-            own = Here(*(log.group, self._me, log.note, log.durable, log.durable_hash), is_member=True, heard=heard)
+            own = Here(*(log.group, self._me, log.note, *log.on_disk), is_member=True, heard=heard)
             send(encode_here(own), here.me.address)
