@@ -15,6 +15,7 @@ from ordercast.live.settings import RELAYED_PROTOCOLS
 from ordercast.live.transport.addresses import Address
 from ordercast.live.transport.endpoint import Endpoint
 from ordercast.live.transport.relay import Relay
+from ordercast.model.errors import ConfigError
 from ordercast.model.services import PRIORITISED, SELECTIVE
 from ordercast.wire.seal import Seal
 
@@ -56,9 +57,11 @@ async def log_of(options: JoinOptions) -> "MemberLog | None":
     """The log, open, if this member has one; raises `ConfigError` if it cannot be opened."""
     if options.log is None:
         return None
+    if options.name is None:
+        raise ConfigError("a log is that of one member, which is found again by its name: give its name (name)")
     from ordercast.live.host.durable.member_log import MemberLog  # noqa: PLC0415 (it needs what only logs need)
 
-    log = MemberLog(options.log, options.group, str(options.name))
+    log = MemberLog(options.log, options.group, options.name)
     await log.open(options.parameters.max_message_size)
     return log
 

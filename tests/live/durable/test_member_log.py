@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import os
+import shutil
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -312,6 +313,38 @@ class TestDurability:
             assert not found.end
 
         run(test)
+
+
+def test_a_copy_of_a_log_is_no_disk_of_another_member(tmp_path: Path) -> None:
+    """It would count as one more disk that has what is told durable."""
+
+    async def test() -> None:
+        name = new_name()
+        groups = await open_logged(name, tmp_path, "A", "B")
+        await groups[0].send(b"x", until="durable")
+        await asyncio.gather(*(kill(group) for group in groups))
+        shutil.copytree(tmp_path / "A", tmp_path / "C")
+        with pytest.raises(ConfigError, match="is that of A, and must not be used by C"):
+            await ordercast.join(name, members=["A", "B", "C"], name="C", log=tmp_path / "C", timeout=5)
+        shutil.rmtree(tmp_path / "A")
+        again = await asyncio.gather(
+            ordercast.join(name, members=["A", "B"], name="A", log=tmp_path / "C", timeout=20),
+            ordercast.join(name, members=["A", "B"], name="B", log=tmp_path / "B", timeout=20),
+        )
+        assert [group.starts_at for group in again] == [1, 1], "moved, not copied"
+        await asyncio.gather(*(kill(group) for group in again))
+
+    run(test)
+
+
+def test_who_has_a_log_says_its_name(tmp_path: Path) -> None:
+    """It is found again by its name."""
+
+    async def test() -> None:
+        with pytest.raises(ConfigError, match="give its name"):
+            await ordercast.join("g", members={"A": "127.0.0.1:0"}, log=tmp_path, timeout=5)
+
+    run(test)
 
 
 def test_who_gives_up_a_plan_and_agrees_to_another_waits_for_the_disk_again(

@@ -73,7 +73,8 @@ class NodeProcess:
             self._group = group = await joining
             if self._new_keys is not None:
                 group.rotate_keys(self._new_keys)
-            self._say(f"{group.me} is in the group {group.name} with {', '.join(_others(group))}")
+            others = ", ".join(_others(group)) or "nobody else"
+            self._say(f"{group.me} is in the group {group.name} with {others}")
             if group.starts_at:
                 self._say(f"{group.me} goes on with position {group.starts_at}")
             return await self._take_part(group, task)

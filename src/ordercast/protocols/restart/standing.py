@@ -42,6 +42,8 @@ class Standing(msgspec.Struct, frozen=True, array_like=True):
     """What all members have in common."""
     forgot: bool = False
     """Its log was damaged: it may have promised more than it remembers, and been delivered more."""
+    name: str = ""
+    """Of the member whose log this is: a copy that another one uses would count as a disk of its own."""
 
     def with_complete(self) -> Self:
         """The log has caught up."""

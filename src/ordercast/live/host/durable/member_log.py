@@ -98,11 +98,18 @@ class MemberLog:
         try:
             log = await asyncio.to_thread(self._recovered)
         except LogError as error:
-            raise ConfigError(f"the log in {self.folder}: {error}") from error
+            named = str(self.folder) in str(error)
+            raise ConfigError(str(error) if named else f"the log in {self.folder}: {error}") from error
+        self.standing = decode_standing(log.recovered.context.note)
+        if self.standing is not None and self.standing.name not in {"", self._name}:
+            await asyncio.to_thread(log.close)
+            raise ConfigError(
+                f"the log in {self.folder} is that of {self.standing.name}, and must not be used by {self._name}: a "
+                f"copy of a log is not a disk of its own; give {self._name} a folder of its own"
+            )
         self.feed = LogFeed(log, max_message_size)
         self._use(log)
         self.start = log.next if self.settings.start is None else self.settings.start
-        self.standing = decode_standing(log.recovered.context.note)
         if log.tail is not None:
             self._logs.live.warning(
                 "the log of %s ended with %d bytes that were never promised to anybody, and are dropped: %s",
@@ -256,7 +263,8 @@ class MemberLog:
         self.durability.enter_view(view.nodes)
         if not self.feed.is_held:
             self.durability.told(self._me, self.durable)
-        self.standing = Standing(view=view, complete=not self.feed.is_held, terms=self.terms)
+        own = view.members[place].name
+        self.standing = Standing(view=view, complete=not self.feed.is_held, terms=self.terms, name=own)
         self.write_note()
         said, self._entering = self._entering, []
         for send in said:
