@@ -105,6 +105,8 @@ def test_the_http_face() -> None:
         ("--members A,B --join local", "give --members A,B,C to open a store, or --join local"),
         ("--join local", "--join needs the name of this member: give --name"),
         ("--members A,B --log x", "--log is that of one member: give --name"),
+        ("--members A,B --name A --force", "--force is about a log: give --log"),
+        ("--members A,B --name A --verify", "--verify is about a log: give --log"),
         ("--members A,B --http 99999", "--http: ports are 1 to 65535, and 0 is any free one, not 99999"),
     ],
 )
@@ -182,3 +184,28 @@ def test_with_logs_all_may_be_killed(tmp_path: Path) -> None:
             nodes.start("store", nodes.group, "--name", name, "--members", "A,B,C", *own[name], called=name)
         nodes.say("B", b"get colour\n")
         assert nodes.hear("B", 1) == [b"green\n"]
+
+
+@pytest.mark.soak
+def test_without_the_disks_of_a_majority_only_force_goes_on(tmp_path: Path) -> None:
+    settings = tmp_path / "group.toml"
+    settings.write_text('order = "total"\nfailure_timeout = 1.0\n')
+    own = {name: ["--log", str(tmp_path / name)] for name in "ABC"}
+    with stores("--settings", str(settings), own=own) as nodes:
+        nodes.opened()
+        nodes.say("A", b"put colour green\n")
+        assert nodes.hear("A", 1) == [b"ok\n"]
+        nodes.say("B", b"get colour\n")
+        assert nodes.hear("B", 1) == [b"green\n"]
+        for name in "ABC":
+            nodes.kill(name)
+        for name in "AC":
+            (tmp_path / name).rename(tmp_path / f"lost-{name}")
+        alone = ["store", nodes.group, "--name", "B", "--members", "A,B,C", "--settings", str(settings), *own["B"]]
+        nodes.start(*alone, "--timeout", "2", called="B")
+        status, _, said = nodes.outcome("B")
+        assert status == 1
+        assert "start with --force" in said
+        nodes.start(*alone, "--force", "--verify", called="B")
+        nodes.say("B", b"get colour\nput colour red\n")
+        assert nodes.hear("B", 2) == [b"green\n", b"ok\n"]

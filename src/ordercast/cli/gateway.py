@@ -6,11 +6,14 @@ from typing import Annotated, Any
 import typer
 
 from ordercast.cli.shared.live_options import (
+    FORCE,
     INSECURE,
     KEY_ONCE,
     MEMBERS,
     UVLOOP,
+    VERIFY,
     contacts_from,
+    log_from,
     members_from,
     run,
     telling_options,
@@ -49,6 +52,8 @@ def gateway_command(
     bind: Annotated[
         str | None, typer.Option(help="With --join: address of this member, such as 10.0.0.4:7000.")
     ] = None,
+    force: Annotated[bool, FORCE] = False,
+    verify: Annotated[bool, VERIFY] = False,
     key: Annotated[Path | None, KEY_ONCE] = None,
     insecure: Annotated[bool, INSECURE] = False,
     timeout: Annotated[float, typer.Option(help="Seconds for all members to join.")] = 60.0,
@@ -81,7 +86,8 @@ def gateway_command(
 
     token, tls = secrets_from(token_file, "ORDERCAST_GATEWAY_TOKEN", certificate)
     host, port = _address(listen, token)
-    options: dict[str, Any] = {"name": name, "key": key, "insecure": insecure, "timeout": timeout, "log": log}
+    options: dict[str, Any] = {"name": name, "key": key, "insecure": insecure, "timeout": timeout}
+    options["log"] = log_from(log, force=force, verify=verify)
     if member_list is not None:
         options["members"] = members_from(member_list)
     else:

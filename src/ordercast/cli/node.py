@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from ordercast.cli.shared.live_options import (
+    FORCE_HELP,
     INSECURE,
     KEY,
     LOCAL,
@@ -17,15 +18,16 @@ from ordercast.cli.shared.live_options import (
     MULTICAST,
     NETWORK,
     UVLOOP,
+    VERIFY_HELP,
     address_or_port,
     contacts_from,
+    log_from,
     members_from,
     run,
     telling_options,
 )
 from ordercast.cli.shared.node_process import NodeProcess
 from ordercast.live.join import join
-from ordercast.live.log_settings import LogSettings
 from ordercast.live.settings import Settings
 from ordercast.live.transport.addresses import place_of
 from ordercast.model.config import require
@@ -187,8 +189,7 @@ def node_command(
         bool,
         typer.Option(
             "--force",
-            help="With --log, after a failure of all members: go on without a majority of the last view. What only the "
-            "missing members had on their disks is lost.",
+            help=FORCE_HELP,
             rich_help_panel=_OUTPUT_PANEL,
         ),
     ] = False,
@@ -196,8 +197,7 @@ def node_command(
         bool,
         typer.Option(
             "--verify",
-            help="With --log: verify all of it at the start, not only its last segment. What is damaged is named, and "
-            "fetched again from another member.",
+            help=VERIFY_HELP,
             rich_help_panel=_OUTPUT_PANEL,
         ),
     ] = False,
@@ -229,8 +229,7 @@ def node_command(
         "--bind, such as 10.0.0.1:0, and --multicast, such as 239.7.7.7:7000",
     )
     require(log is None or name is not None, "--log is that of one member: give --name")
-    require(log is not None or not force, "--force is about a log: give --log")
-    require(log is not None or not verify, "--verify is about a log: give --log")
+    kept = log_from(log, force=force, verify=verify)
     asked = contacts_from(contacts) if contacts is not None else None
     require(
         asked is None or asked == LOCAL or bind is not None or all(place_of(each).is_loopback() for each in asked),
@@ -269,7 +268,7 @@ def node_command(
             record=record,
             record_detail=record_detail,
             busy_poll=busy_poll,
-            log=LogSettings(log, force=force, verify=verify) if log is not None else None,
+            log=kept,
             on_waiting=node.on_waiting,
         )
     if record is not None:

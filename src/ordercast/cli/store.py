@@ -6,16 +6,20 @@ from typing import Annotated, Any
 import typer
 
 from ordercast.cli.shared.live_options import (
+    FORCE,
     INSECURE,
     KEY_ONCE,
     MEMBERS,
     UVLOOP,
+    VERIFY,
     contacts_from,
+    log_from,
     members_from,
     run,
     telling_options,
 )
 from ordercast.cli.shared.store_process import StoreProcess
+from ordercast.live.settings import Settings
 from ordercast.model.config import require
 
 
@@ -45,6 +49,15 @@ def store_command(
             "again with the same arguments. `ok` then means: on the disks of a majority.",
         ),
     ] = None,
+    force: Annotated[bool, FORCE] = False,
+    verify: Annotated[bool, VERIFY] = False,
+    settings: Annotated[
+        Path | None,
+        typer.Option(
+            help="TOML file with the group's settings, as at the other members. Default: the order sequenced, with as "
+            "much resilience as makes commands survive whatever the group survives."
+        ),
+    ] = None,
     key: Annotated[Path | None, KEY_ONCE] = None,
     insecure: Annotated[bool, INSECURE] = False,
     timeout: Annotated[float, typer.Option(help="Seconds for all members to join.")] = 60.0,
@@ -65,7 +78,10 @@ def store_command(
     require(contacts is None or name is not None, "--join needs the name of this member: give --name")
     require(http is None or 0 <= http < 1 << 16, f"--http: ports are 1 to 65535, and 0 is any free one, not {http}")
     require(log is None or name is not None, "--log is that of one member: give --name")
-    options: dict[str, Any] = {"log": log, "name": name, "key": key, "insecure": insecure, "timeout": timeout}
+    kept = log_from(log, force=force, verify=verify)
+    options: dict[str, Any] = {"log": kept, "name": name, "key": key, "insecure": insecure, "timeout": timeout}
+    if settings is not None:
+        options["settings"] = Settings.from_toml(settings)
     if member_list is not None:
         options["members"] = members_from(member_list)
     else:

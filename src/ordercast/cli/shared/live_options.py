@@ -10,6 +10,7 @@ from typing import Any, Literal
 import typer
 
 from ordercast.live.join import KeyRequiredError
+from ordercast.live.log_settings import LogSettings
 from ordercast.live.transport.addresses import LOOPBACK, address_of, place_of, reachable
 from ordercast.model.config import require
 from ordercast.model.errors import ConfigError
@@ -42,6 +43,16 @@ MTU = typer.Option(
     "Default: 1352, and 0 (no fragmentation) on one machine.",
     rich_help_panel=NETWORK,
 )
+FORCE_HELP = (
+    "With --log, after a failure of all members: go on without a majority of the last view. What only the missing "
+    "members had on their disks is lost."
+)
+FORCE = typer.Option("--force", help=FORCE_HELP)
+VERIFY_HELP = (
+    "With --log: verify all of it at the start, not only its last segment. What is damaged is named, and fetched again "
+    "from another member."
+)
+VERIFY = typer.Option("--verify", help=VERIFY_HELP)
 UVLOOP = typer.Option(help="Run on uvloop, if it is installed.", rich_help_panel=NETWORK)
 
 
@@ -83,6 +94,13 @@ def members_from(text: str) -> dict[str, str]:
             raise ConfigError(f"--members: {name} is named twice")
         found[name] = address
     return found
+
+
+def log_from(log: Path | None, *, force: bool, verify: bool) -> LogSettings | None:
+    """The log of --log, --force and --verify."""
+    require(log is not None or not force, "--force is about a log: give --log")
+    require(log is not None or not verify, "--verify is about a log: give --log")
+    return None if log is None else LogSettings(log, force=force, verify=verify)
 
 
 def contacts_from(text: str) -> list[str] | Literal["local"]:

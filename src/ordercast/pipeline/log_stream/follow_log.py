@@ -58,7 +58,7 @@ class LogTail:
         manifest = read_manifest(self._disk)
         names = counting_names(segment_names(self._disk.names()), manifest.start)
         if not names:
-            raise LogError("there is no log: no segment is there")
+            raise LogError("there is no log: the folder has no segment")
         if self._segment is None or self._point is None:
             self._enter(read_segment(self._disk, names[0]))
             assert self._segment is not None

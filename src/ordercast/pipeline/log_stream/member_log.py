@@ -87,7 +87,7 @@ class MemberLog:
         manifest = read_manifest(self.disk)
         self._starts = [int(name) for name in counting_names(segment_names(self.disk.names()), manifest.start)]
         if not self._starts:
-            raise LogError("there is no log: no segment is there")
+            raise LogError("there is no log: the folder has no segment")
         last = self._starts[-1]
         if published is not None and published.segment == last:
             self._end = (last, published.offset, published.position)
