@@ -6,7 +6,7 @@ from ordercast.model.machine import Deliver, Discard, Level, Reached, ReachedByV
 from ordercast.model.units import DataUnit, Packet
 from ordercast.simulator.completion import Completion
 from ordercast.simulator.counters import Counters, Durations
-from ordercast.trace.recorder import Recorder
+from ordercast.trace.recorder import EventRecorder
 from ordercast.trace.schema import EventKind
 
 _ACCEPTED, _PREACKNOWLEDGED = Level.ACCEPTED, Level.PREACKNOWLEDGED
@@ -15,7 +15,7 @@ _ACCEPTED, _PREACKNOWLEDGED = Level.ACCEPTED, Level.PREACKNOWLEDGED
 class Measurements:
     """Counters, latencies and trace rows of one run. It observes and changes nothing."""
 
-    def __init__(self, nodes: int, counters: Counters, completion: Completion, recorder: Recorder | None) -> None:
+    def __init__(self, nodes: int, counters: Counters, completion: Completion, recorder: EventRecorder | None) -> None:
         self.last_progress = 0
         """The time of the last progress."""
         self._counters, self._completion, self._recorder = counters, completion, recorder

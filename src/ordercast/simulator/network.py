@@ -11,7 +11,7 @@ from ordercast.simulator.event_queue import EventQueue
 from ordercast.simulator.fault_recorder import FaultRecorder
 from ordercast.simulator.fault_rules import DUPLICATED, OVERRUN, QUEUE_FULL, Flight, fault_effect, rules_for
 from ordercast.simulator.pending_events import Arrival, AtLine, Departure, LoopBack, Lost
-from ordercast.trace.recorder import Recorder
+from ordercast.trace.recorder import EventRecorder
 
 Transit = AtLine | Arrival | Receive
 """What is scheduled when a unit has passed the medium."""
@@ -32,7 +32,7 @@ class SimulatedNetwork:
         events: EventQueue,
         counters: Counters,
         *,
-        recorder: Recorder | None,
+        recorder: EventRecorder | None,
         fault_recorder: FaultRecorder | None,
     ) -> None:
         """`echo`: how nodes receive their own units."""

@@ -24,7 +24,7 @@ from ordercast.simulator.event_queue import EventQueue
 from ordercast.simulator.faulty_disk import FaultyDisk
 from ordercast.simulator.pending_events import DiskSynced
 from ordercast.simulator.randomness import exponential, stream
-from ordercast.trace.recorder import Recorder
+from ordercast.trace.recorder import EventRecorder
 
 LEAST_SYNC, MEAN_SYNC = 100 * MICROSECOND, 400 * MICROSECOND
 """A sync takes the first, and at random longer: the mean of that is the second."""
@@ -54,7 +54,7 @@ class NodeLogs:
     """All of them."""
 
     def __init__(
-        self, config: RunConfig, events: EventQueue, recorder: Recorder | None, completion: Completion
+        self, config: RunConfig, events: EventQueue, recorder: EventRecorder | None, completion: Completion
     ) -> None:
         self._completion = completion
         self._schedule, self._recorder = events.schedule, recorder

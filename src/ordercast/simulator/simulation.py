@@ -80,7 +80,7 @@ from ordercast.simulator.view_completion import ViewCompletion
 from ordercast.simulator.view_records import ViewRecords
 from ordercast.simulator.watch import Watcher
 from ordercast.simulator.workloads import submissions, to_send
-from ordercast.trace.recorder import Recorder, Sink
+from ordercast.trace.recorder import EventRecorder, Recorder, Sink
 from ordercast.trace.schema import EventKind
 
 _PROGRESS_MASK = (1 << 14) - 1  # called once in so many events
@@ -97,8 +97,9 @@ class Simulation:
         *,
         machine: type[Machine] | None = None,
         fault_recorder: FaultRecorder | None = None,
+        recorder: EventRecorder | None = None,
     ) -> None:
-        """`sink`: takes the rows of the trace that the configuration asks for.
+        """`sink`: takes the rows of the trace that the configuration asks for; `recorder`: records it instead.
 
         `machine`: replaces the protocol's own; `fault_recorder`: records the effects of faults.
         """
@@ -108,7 +109,7 @@ class Simulation:
         _require_channel(config, kind)
         self.machines: list[Machine] = [kind(node, config.group) for node in range(nodes)]
         self.counters = Counters()
-        self._recorder: Recorder | None = None
+        self._recorder = recorder
         if sink is not None and config.record is not TraceDetail.NONE:
             self._recorder = Recorder(
                 *(nodes, sink),

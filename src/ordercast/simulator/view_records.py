@@ -8,7 +8,7 @@ from ordercast.model.nodes import everybody, mask_of, members
 from ordercast.simulator.completion import Completion
 from ordercast.simulator.measurements import Measurements
 from ordercast.simulator.view_completion import ViewCompletion
-from ordercast.trace.recorder import Recorder
+from ordercast.trace.recorder import EventRecorder
 
 
 class ViewRecords:
@@ -20,7 +20,7 @@ class ViewRecords:
         founders: tuple[int, ...],
         completion: Completion,
         measurements: Measurements,
-        recorder: Recorder | None,
+        recorder: EventRecorder | None,
     ) -> None:
         self.latest = ViewInstalled(0, mask_of(founders), "")
         self.time = 0

@@ -1,4 +1,4 @@
-"""Records one node packet by packet: one entry for all messages of a packet, expanded into rows when it is written.
+"""Records packet by packet: one entry for all messages of a packet, expanded into rows when it is written.
 
 A live member has many small messages in each packet, and their rows differ in `step` and `seq` only. Building arrays
 of entries and repeating them takes about a sixth of the time of a tuple for each row (`benchmarks/recording.py`).
@@ -11,9 +11,9 @@ import pyarrow as pa
 
 from ordercast.model.nodes import members
 from ordercast.model.units import Packet
-from ordercast.trace.arrow_columns import constant, counted, counting, parts, repeated
+from ordercast.trace.arrow_columns import Counts, constant, counted, counting, parts, repeated
 from ordercast.trace.arrow_schema import EVENTS
-from ordercast.trace.recorder import EventRecorder, MembershipChange
+from ordercast.trace.recorder import BATCH, EventRecorder, MembershipChange
 from ordercast.trace.schema import (
     DESTINATIONS,
     DETAIL,
@@ -47,6 +47,9 @@ Entry = tuple[
 ]
 
 
+_DETAIL = 8  # of an entry
+
+
 class PacketBatch(NamedTuple):
     """Consecutive entries of one node."""
 
@@ -57,25 +60,55 @@ class PacketBatch(NamedTuple):
 
     def batch(self, run: str) -> pa.RecordBatch:
         """The rows, as columns."""
-        rows, times, events, sources, firsts, destinations, priorities, sizes, details, transmissions = zip(
-            *self.entries, strict=True
+        node, step = constant(pa.int32(), self.node, self.rows), counting(self.first_step, self.rows)
+        return _batch(run, self.rows, self.entries, lambda _: (node, step))
+
+
+class RunBatch(NamedTuple):
+    """Consecutive entries of all nodes of a run."""
+
+    rows: int
+    nodes: list[int]
+    """By entry."""
+    steps: list[int]
+    """By entry: of its first row."""
+    entries: list[Entry]
+
+    def batch(self, run: str) -> pa.RecordBatch:
+        """The rows, as columns."""
+        return _batch(
+            *(run, self.rows, self.entries),
+            lambda counts: (repeated(pa.int32(), self.nodes, counts), counted(self.steps, counts)),
         )
-        counts = None if rows.count(1) == len(rows) else rows
-        found = {
-            RUN: constant(pa.string(), run, self.rows),
-            NODE: constant(pa.int32(), self.node, self.rows),
-            STEP: counting(self.first_step, self.rows),
-            TIME: repeated(pa.int64(), times, counts),
-            EVENT: repeated(pa.string(), events, counts),
-            SOURCE: repeated(pa.int32(), sources, counts),
-            SEQ: counted(firsts, counts),
-            DESTINATIONS: repeated(pa.list_(pa.int32()), destinations, counts),
-            PRIORITY: repeated(pa.int32(), priorities, counts),
-            SIZE: parts(sizes, counts),
-            DETAIL: repeated(pa.string(), details, counts),
-            TRANSMISSION: repeated(pa.int64(), transmissions, counts),
-        }
-        return pa.RecordBatch.from_arrays([found[name] for name in EVENTS.names], schema=EVENTS)
+
+    def has_detail(self, *details: str) -> bool:
+        """Whether an event has one of these details."""
+        return any(entry[_DETAIL] in details for entry in self.entries)
+
+
+def _batch(
+    run: str, count: int, entries: list[Entry], node_and_step: Callable[[Counts], tuple[pa.Array, pa.Array]]
+) -> pa.RecordBatch:
+    rows, times, events, sources, firsts, destinations, priorities, sizes, details, transmissions = zip(
+        *entries, strict=True
+    )
+    counts = None if rows.count(1) == len(rows) else rows
+    node, step = node_and_step(counts)
+    found = {
+        RUN: constant(pa.string(), run, count),
+        NODE: node,
+        STEP: step,
+        TIME: repeated(pa.int64(), times, counts),
+        EVENT: repeated(pa.string(), events, counts),
+        SOURCE: repeated(pa.int32(), sources, counts),
+        SEQ: counted(firsts, counts),
+        DESTINATIONS: repeated(pa.list_(pa.int32()), destinations, counts),
+        PRIORITY: repeated(pa.int32(), priorities, counts),
+        SIZE: parts(sizes, counts),
+        DETAIL: repeated(pa.string(), details, counts),
+        TRANSMISSION: repeated(pa.int64(), transmissions, counts),
+    }
+    return pa.RecordBatch.from_arrays([found[name] for name in EVENTS.names], schema=EVENTS)
 
 
 class PacketRecorder(EventRecorder):
@@ -149,6 +182,55 @@ class PacketRecorder(EventRecorder):
         self._entries.append(entry)
         self._count += entry[0]
         if self._count >= ROW_GROUP:
+            self.flush()
+
+
+class RunRecorder(EventRecorder):
+    """Records what happens at all nodes of a run, packet by packet: the rows are those of `recorder.Recorder`."""
+
+    def __init__(
+        self, nodes: int, sink: Callable[[RunBatch], None], *, deliveries_only: bool, by_priority: bool = False
+    ) -> None:
+        super().__init__(deliveries_only=deliveries_only, by_priority=by_priority)
+        self._sink = sink
+        self._next_step = [0] * nodes
+        self._count = 0  # rows of the entries
+        self._nodes: list[int] = []
+        self._steps: list[int] = []
+        self._entries: list[Entry] = []
+
+    def send(self, time: int, packet: Packet) -> None:
+        """Each message of a packet got its number."""
+        lengths, source = packet.lengths, packet.source
+        to, priority, event = members(packet.destinations), self._priority(packet), EventKind.SEND.value
+        self._add(source, (len(lengths), time, event, source, packet.first, to, priority, lengths, None, None))
+
+    def flush(self) -> None:
+        """Passes the remaining entries to the sink."""
+        if self._entries:
+            batch = RunBatch(self._count, self._nodes, self._steps, self._entries)
+            self._count, self._nodes, self._steps, self._entries = 0, [], [], []
+            self._sink(batch)
+
+    def _membership(self, time: int, node: int, change: MembershipChange) -> None:
+        self._add(node, _membership_entry(time, change))
+
+    def _messages(
+        self, time: int, node: int, event: str, packet: Packet, detail: str | None, number: int | None
+    ) -> None:
+        count = len(packet.lengths)
+        self._add(node, (count, time, event, packet.source, packet.first, None, None, None, detail, number))
+
+    def _other(self, time: int, node: int, event: str, detail: str | None, number: int | None) -> None:
+        self._add(node, (1, time, event, None, None, None, None, None, detail, number))
+
+    def _add(self, node: int, entry: Entry) -> None:
+        self._nodes.append(node)
+        self._steps.append(self._next_step[node])
+        self._entries.append(entry)
+        self._next_step[node] += entry[0]
+        self._count += entry[0]
+        if self._count >= BATCH:
             self.flush()
 
 

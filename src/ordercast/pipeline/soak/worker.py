@@ -1,11 +1,12 @@
 """What a task of a soak does: simulates runs, audits each, and gives their results."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import msgspec
 import pyarrow as pa
 
-from ordercast.model.runs import RunConfig
+from ordercast.model.runs import RunConfig, TraceDetail
+from ordercast.model.services import PRIORITISED
 from ordercast.pipeline.sweep.worker import CONFIGS, PLACE, PLACES
 from ordercast.pipeline.time_limit import OutOfTimeError
 from ordercast.pipeline.time_limit import time_limit as limited
@@ -14,8 +15,8 @@ from ordercast.simulator.simulate import runs_row
 from ordercast.simulator.simulation import Simulation
 from ordercast.swarm.run_audit import INCOMPLETE, RAISES, Failure, failures_in
 from ordercast.swarm.soak import Soaked, soaked, unfinished
-from ordercast.trace.files import events_batch
-from ordercast.trace.schema import RUN, EventField, EventRow
+from ordercast.trace.packet_recorder import RunBatch, RunRecorder
+from ordercast.trace.schema import RUN
 
 RESULT = "result"
 SOAKED = pa.schema([pa.field(PLACE, pa.int64(), nullable=False), pa.field(RESULT, pa.string(), nullable=False)])
@@ -38,17 +39,21 @@ def soak_one(config: RunConfig, time_limit: float | None = None) -> Soaked:
     from ordercast.pipeline.audit.run import audit_run  # noqa: PLC0415 - the kernel, only where the task runs
 
     name, batches = config.name(), list[pa.RecordBatch]()
-    overruns = 0
+    overruns = False
 
-    def take(rows: Sequence[EventRow]) -> None:
+    def take(packets: RunBatch) -> None:
         nonlocal overruns
-        if config.network.may_lose() and not overruns:
-            overruns = sum(row[EventField.DETAIL] in {OVERRUN, QUEUE_FULL} for row in rows)
-        batches.append(events_batch(name, rows))
+        overruns = overruns or (config.network.may_lose() and packets.has_detail(OVERRUN, QUEUE_FULL))
+        batches.append(packets.batch(name))
 
+    recorder = RunRecorder(
+        *(config.group.nodes, take),
+        deliveries_only=config.record is TraceDetail.DELIVERIES,
+        by_priority=config.protocol in PRIORITISED,
+    )
     try:
         with limited(time_limit, cpu_time=True):
-            simulation = Simulation(config, take)
+            simulation = Simulation(config, recorder=recorder)
             watcher = simulation.watch()
             result = simulation.run()
             verdict = audit_run({RUN: name, **runs_row(result)}, batches)
@@ -56,4 +61,4 @@ def soak_one(config: RunConfig, time_limit: float | None = None) -> Soaked:
         return unfinished(config, Failure(INCOMPLETE, f"it has not ended after {time_limit:g} s of CPU time"))
     except Exception as error:  # whatever a machine raises is a fault of its own
         return unfinished(config, Failure(f"{RAISES} {type(error).__name__}", str(error) or "without a message"))
-    return soaked(result, verdict.deliveries, failures_in(result, verdict, watcher.observed()), overrun=overruns > 0)
+    return soaked(result, verdict.deliveries, failures_in(result, verdict, watcher.observed()), overrun=overruns)
