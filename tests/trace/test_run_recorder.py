@@ -57,7 +57,7 @@ def test_batches_are_handed_on_when_they_are_full_and_know_their_details() -> No
     rows, batches = recorded(replace(config, workload=replace(config.workload, batch=16)))
     assert len(batches) > 1
     assert all(BATCH <= batch.rows < BATCH + 16 for batch in batches[:-1])
-    details = {row[EventField.DETAIL] for row in rows if row[EventField.DETAIL]}
+    details = {str(row[EventField.DETAIL]) for row in rows if row[EventField.DETAIL]}
     assert details
     assert all(any(batch.has_detail("none", detail) for batch in batches) for detail in details)
     assert not any(batch.has_detail("none", "data?") for batch in batches)
