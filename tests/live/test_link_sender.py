@@ -146,6 +146,14 @@ def test_nothing_is_sent_before_its_time() -> None:
     assert desk.sender.due_at() == 3.0, "when it may have been lost"
 
 
+def test_what_is_paced_waits_for_its_time_also_while_something_is_under_way() -> None:
+    desk = Desk()
+    desk.send(100)
+    desk.path.opens_at = 0.5
+    assert desk.send(100) == []
+    assert desk.sender.due_at() == 0.5
+
+
 def test_who_has_no_room_is_sent_one_piece_at_a_time() -> None:
     desk = Desk()
     desk.path.at_once = SEGMENT
@@ -274,6 +282,7 @@ def test_three_packets_later_it_is_lost() -> None:
     assert desk.tell((3, 3), now=0.001) == [0]
     assert desk.told("lost") == [("lost", 1)]
     assert (desk.sender.repeated, desk.sender.in_flight) == (1, 2 * SEGMENT)
+    assert desk.sender.due_at() == 1.001, "nothing else may be lost before a timeout"
     assert desk.tell((5, 5), now=0.002, waits_for=4) == [], "the copy arrived; 4 may be late"
 
 
@@ -361,6 +370,42 @@ def test_a_copy_of_what_arrives_meanwhile_is_not_sent() -> None:
     desk.path.window = 1 << 20
     assert desk.tell((0, 0), now=0.002, waits_for=4) == []
     assert (desk.sender.repeated, desk.sender.in_flight) == (0, 0)
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_nor_is_one_of_what_the_other_side_is_done_with_or_what_was_only_late(late: bool) -> None:
+    desk = Desk()
+    for _ in range(5):
+        desk.send(100)
+    desk.path.window = 0
+    assert desk.tell((2, 4), now=0.001) == [], "0 and 1 are lost"
+    desk.path.window = 1 << 20
+    if late:
+        assert desk.tell((1, 1), now=0.002, waits_for=0) == [0]
+    else:
+        assert desk.tell(now=0.002, waits_for=1) == [1]
+
+
+def test_when_nothing_was_late_for_long_packets_count_again() -> None:
+    desk = Desk()
+    for _ in range(4):
+        desk.send(100)
+    desk.tell((1, 3), now=0.001)
+    desk.tell((0, 4), now=0.002, waits_for=4)  # 0 was late
+    number, datagram = 5, 4
+    for losses in range(1, 67):
+        now = float(losses)
+        for _ in range(4):
+            desk.send(100, now=now)
+        found = desk.tell((number + 1, number + 3), now=now + 0.001, waits_for=datagram)
+        assert found == [datagram] * (losses == 66), "65 losses that were losses"
+        if not found:
+            due = desk.sender.due_at()
+            assert due is not None
+            desk.sender.tick(due + 1e-9)
+            assert [piece.datagram for piece in desk.look()] == [datagram]
+        number, datagram = number + 5, datagram + 4
+        desk.tell((number - 1, number - 1), now=now + 0.5, waits_for=datagram)
 
 
 # --- timeouts ---
