@@ -121,6 +121,7 @@ def test_as_much_is_under_way_as_the_path_allows_and_a_piece_if_there_is_any_roo
     assert len(desk.tell((0, 0), now=1.0)) == 1
     desk.path.window = 3 * SEGMENT
     assert desk.send() == [], "no room at all"
+    assert desk.sender.due_at() == 2.0
 
 
 def test_of_one_datagram_so_many_pieces_are_sent_by_one_call() -> None:
@@ -301,6 +302,30 @@ def test_so_it_is_an_eighth_of_a_round_trip_later() -> None:
     assert [piece.datagram for piece in desk.look()] == [0]
 
 
+def test_of_several_that_may_be_late_the_first_is_looked_for_first_and_at_its_very_time() -> None:
+    desk = Desk()
+    desk.path.smoothed = desk.path.latest = 1 / 16  # times that are exact
+    for number in range(3):
+        desk.send(100, now=1 + number / 512)
+    assert desk.tell((2, 2), now=1 + 1 / 16) == []
+    for number in range(2):
+        due = desk.sender.due_at()
+        assert due == 1 + number / 512 + 1 / 16 + 1 / 128
+        desk.sender.tick(due)
+        assert [piece.datagram for piece in desk.look()] == [number]
+
+
+def test_of_what_was_taken_to_be_lost_the_last_64_are_remembered() -> None:
+    desk = Desk()
+    desk.send(*[100] * 68)
+    desk.path.window = 0
+    assert desk.tell((67, 67), now=0.001) == []
+    assert desk.told("lost") == [("lost", 65)]
+    desk.tell((0, 1), now=0.002)
+    desk.path.window = 1 << 20
+    assert desk.tell(now=0.003) == [0, *range(2, 65)], "that the first one has arrived is not known any more"
+
+
 def test_or_if_it_was_sent_so_much_before_what_arrived() -> None:
     desk = Desk()
     desk.send(100, now=1.0)
@@ -372,6 +397,18 @@ def test_a_copy_of_what_arrives_meanwhile_is_not_sent() -> None:
     assert (desk.sender.repeated, desk.sender.in_flight) == (0, 0)
 
 
+def test_a_copy_of_all_that_was_under_way_can_be_lost_too() -> None:
+    """The first of two trains is taken to be lost, and nothing of it is left: what times out is the other one."""
+    desk = Desk()
+    desk.path.window = 4 * SEGMENT
+    for _ in range(4):
+        desk.send(100)
+    desk.path.window = 0
+    desk.tell((3, 3), now=0.001)
+    desk.tell((1, 2), now=0.002)
+    assert desk.sender.due_at() is None, "nothing is under way"
+
+
 @pytest.mark.parametrize("late", [False, True])
 def test_nor_is_one_of_what_the_other_side_is_done_with_or_what_was_only_late(late: bool) -> None:
     desk = Desk()
@@ -393,6 +430,15 @@ def test_when_nothing_was_late_for_long_packets_count_again() -> None:
     desk.tell((1, 3), now=0.001)
     desk.tell((0, 4), now=0.002, waits_for=4)  # 0 was late
     number, datagram = 5, 4
+    for losses in range(1, 10):  # which do not count any more when one is late again
+        now, number, datagram = losses / 10, number + 5, datagram + 4
+        desk.send(100, now=now)
+        desk.send(100, 100, 100, now=now + ROUND_TRIP)
+        assert desk.tell((number - 4, number - 2), now=now + ROUND_TRIP, waits_for=datagram - 4) == [datagram - 4]
+        desk.tell((number - 1, number - 1), now=now + ROUND_TRIP, waits_for=datagram)
+    desk.tell((number - 5, number - 5), now=0.99, waits_for=datagram)
+    assert desk.sender._losses_in_order == 0
+    desk.sender._reordering = ROUND_TRIP / 4
     for losses in range(1, 67):
         now = float(losses)
         for _ in range(4):
