@@ -1,0 +1,255 @@
+"""The parts of ST that places what was lost, one rule at a time: what each keeps, forgets, and counts."""
+
+from typing import Any
+
+import pytest
+
+from ordercast.model.machine import Abort, GiveUp, Receive, Submit, TimerFired
+from ordercast.model.units import Packet, Unit
+from ordercast.protocols.membership.epoch import Cut
+from ordercast.protocols.st.place.flush import StPlaceFlush
+from ordercast.protocols.st.place.generations import Generations
+from ordercast.protocols.st.place.positions import UNKNOWN, OwnPositions
+from ordercast.protocols.st.place.requests import WITNESSES
+from ordercast.protocols.st.place.transmission import ECHO_PERIODS
+from ordercast.protocols.st.units import PacketPosition, PlacedCopy, PlacedData, PlacedReady, PlacedStatus
+from tests.protocols.one_channel import E1, E2, E3
+from tests.protocols.st.test_st_place_rules import Group
+
+
+def status(stamp: int, expects: tuple[int, ...] = (0, 0, 0), **fields: Any) -> PlacedStatus:
+    given = {"free": 9, "generation": 0, "generations": (0, 0, 0), "starts": (), **fields}
+    return PlacedStatus(
+        stamp, expects, (0, 0, 0), given["free"], given["generation"], given["generations"], given["starts"]
+    )
+
+
+def one_missing(**settings: Any) -> Group:
+    """E3 has lost g of E1, and has a copy of it under way; the others have everything."""
+    group = Group(**settings)
+    group.submit_all("a2:123 g1:123 z2:123 p1:123")
+    group.all_hear("a")
+    for node in (E1, E2):
+        group.hear(node, "g")
+    group.miss(E3, "g")
+    group.all_hear("z", "p", "RR E3")
+    return group
+
+
+# --- positions ---
+
+
+@pytest.mark.parametrize("restored", [False, True])
+def test_what_another_node_told_is_completed_by_what_is_heard_from_now_on(restored: bool) -> None:
+    """Only where it is unknown, and of others only."""
+    positions = OwnPositions(E1, (0, 0, 0))
+    positions.learn(4, (0, 5, 6), (UNKNOWN, 7, UNKNOWN), [True, True, True])
+    if restored:
+        again = OwnPositions(E1, (0, 0, 0))
+        again.restore(positions.snapshot())
+        positions = again
+    for source, number in ((E1, 5), (E2, 8), (E3, 9), (E3, 10)):
+        positions.heard(source, number, number + 1)
+    assert positions.high == {4: [UNKNOWN, 7, 9]}
+    assert positions._open == [[], [], []], "nothing is looked for any more"
+
+
+def test_what_moves_has_not_been_heard_at_its_new_place() -> None:
+    positions = OwnPositions(E1, (0, 0))
+    positions.heard(E2, 8, 9)
+    positions.moved(E2, 5)
+    positions.came_back(0)
+    assert positions.low[0] == (0, 5)
+    positions.moved(E2, 7)
+    positions.came_back(1)
+    assert positions.low[1] == (0, 5), "more than was heard is not"
+
+
+# --- generations ---
+
+
+def test_what_a_node_knows_of_generations_it_knows_for_good() -> None:
+    """An old status says less."""
+    generations = Generations(E1, 3)
+    generations.begin(3)
+    for node, known in ((E2, 1), (E2, 0), (E1, 1), (E3, 1)):
+        generations.note(node, status(1, generations=(known, 0, 0)))
+    assert generations.starts == ()
+    generations.note(E2, status(1, generations=(0, 0, 0)))
+    assert generations.confirmed == [1, 1, 1]
+
+
+# --- requests ---
+
+
+def test_a_request_names_ranges() -> None:
+    group = Group()
+    group.submit_all("a1:3 b1:3 c1:3 d1:3 e1:3")
+    for letter in "abcde":
+        group.hear(E3, letter) if letter in "ce" else group.miss(E3, letter)
+    assert group.machines[E3].requests.wanted() == ((E1, 0, ((0, 2), (3, 4)), False),)
+
+
+def test_what_was_found_is_forgotten_and_is_progress() -> None:
+    group = one_missing()
+    requests = group.machines[E3].requests
+    assert not requests.progress
+    group.hear(E3, "copy g")
+    assert requests.progress
+    assert (requests.missing, requests.copies) == ([{}, {}, {}], [{}, {}, {}])
+    requests.progress = False
+    requests.forget(E1)
+    assert requests.progress, "a new generation is, too"
+
+
+def test_three_witnesses_are_asked_one_after_the_other() -> None:
+    group = Group(nodes=6)
+    group.submit_all("g1:123456 p1:123456")
+    group.miss(E1, "g")
+    group.hear(E1, "p")
+    requests = group.machines[E1].requests
+    requests.asked = 0
+    asked = [requests.next_witness() for _ in range(WITNESSES + 2)]
+    assert len(set(asked[:WITNESSES]) - {E1, None}) == WITNESSES
+    assert asked[WITNESSES:] == [None, None]
+
+
+# --- copies ---
+
+
+def test_a_copy_is_sent_once_for_all_that_ask_meanwhile() -> None:
+    group = one_missing()
+    assert group.copies == ["copy g"]
+    wanted = ((E1, 0, ((0, 1),), False),)
+    machine = group.machines[E1]
+    machine.handle(Receive(PlacedReady(E2, 2, (2, 2, 2), status(99, (2, 2, 0)), 0, wanted)))
+    asked = machine.handle(Receive(PlacedReady(E3, 0, (0, 0, 0), status(99), 0, wanted)))
+    assert not [output for output in asked if isinstance(getattr(output, "unit", None), PlacedCopy)]
+
+
+def test_copies_may_be_sent_again_when_they_have_come_back_or_must_be_lost() -> None:
+    group = Group()
+    repairs, transmission = group.machines[E1].repairs, group.machines[E1].transmission
+    transmission.copy_stamp = 5
+    for came_back, waits in ((4, ECHO_PERIODS), (5, 0)):
+        repairs.sent, repairs.timer, transmission.came_back = {3}, True, came_back
+        for _ in range(waits):
+            assert repairs.wait_for_return()
+            assert (repairs.timer, repairs.sent) == (True, {3})
+        assert not repairs.wait_for_return()
+        assert (repairs.timer, repairs.sent, repairs.periods) == (False, set(), 0)
+
+
+def test_an_own_copy_that_comes_back_is_a_duplicate() -> None:
+    group = one_missing()
+    group.hear(E1, "copy g")
+    assert ("copy g", "duplicate") in group.discarded[E1]
+
+
+# --- logs and what is told ---
+
+
+def test_an_accepted_copy_is_to_be_told_and_takes_a_place() -> None:
+    group = one_missing(quota=4)
+    machine = group.machines[E3]
+    assert machine.free_buffers() == 12 - 3
+    group.hear(E3, "copy g")
+    assert machine.logs.acknowledgment_pending
+    assert machine.free_buffers() == 12 - 4
+
+
+def test_after_so_many_packets_a_status_is_sent_at_once_and_then_after_as_many_again() -> None:
+    group = Group(window=4)
+    group.submit_all("a1:2 b1:2 c1:2 d1:2")
+    said = []
+    for letter in "abcd":
+        group.hear(E2, letter)
+        said.append(group.labels().count("RR E2"))
+        if said[-1] > sum(said[:-1]):
+            group.machines[E2].transmission.came_back = 99  # it has come back
+    assert said == [0, 1, 1, 2]
+
+
+def test_no_more_is_under_way_than_the_window() -> None:
+    group = Group(window=2)
+    group.submit_all("a1:2 b1:2 c1:2")
+    assert group.labels() == ["a", "b"]
+
+
+def test_that_something_is_to_all_is_known_until_all_have_it() -> None:
+    machine = Group(views=True).machines[E1]
+    for to_all in (True, False):
+        machine.handle(Submit(0b111, (1,), b"x", to_all=to_all))
+    assert [StPlaceFlush(machine).is_to_all(seq) for seq in (0, 1)] == [True, False]
+
+
+def test_a_cut_takes_nothing_back() -> None:
+    group = Group(views=True)
+    group.submit(E1, "a", "123")
+    assert group.settle()
+    flush = StPlaceFlush(group.machines[E1])
+    good = Cut((1, 0, 0), round=0, base=flush.report().base, units=())
+    cut = StPlaceFlush.cut({0: flush.report()}, 3)
+    assert cut.ends == good.ends
+    assert flush.problem(cut) is None
+    assert flush.problem(Cut((0, 0, 0), base=cut.base, units=cut.units)) == "what is stable is above the cut"
+
+
+PACKET = Packet(E2, 0b001, 0, (0, 0, 0), 0, (1,), b"x")
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        PlacedData(PACKET, status(1)),
+        PlacedReady(E2, 0, (0, 0, 0), status(1)),
+        PlacedCopy(PACKET, 1, 0, (0, 0, 0), (0, 0, 0), (0, 0, 0)),
+        PacketPosition(E2, (E1, 0), 1, (0, 0, 0), (0, 0, 0), (0, 0, 0)),
+    ],
+    ids=lambda unit: type(unit).__name__,
+)
+def test_whatever_a_node_sends_shows_that_it_is_there(unit: Unit) -> None:
+    machine = Group().machines[E1]
+    machine.backoff.unanswered[E2] = machine.backoff.unanswered[E3] = 5
+    machine.handle(Receive(unit))
+    assert machine.backoff.unanswered[E2:] == [0, 5]
+
+
+def test_what_came_before_is_a_duplicate_though_it_is_said_again() -> None:
+    """What is accepted, and what is held; and what is for others, of which only the number tells."""
+    group = Group()
+    group.submit_all("f2:1 a2:3 b2:3 c2:3")
+    group.hear(E3, "f", "a")
+    group.miss(E3, "b")
+    group.hear(E3, "c")
+    machine = group.machines[E3]
+    for letter, stamp in zip("fac", (97, 98, 99), strict=True):
+        unit = group.said(letter)
+        group.handle(E3, Receive(PlacedData(unit.packet, status(stamp, (0, 4, 0)))))
+        assert group.discarded[E3][-1] == (letter, "duplicate")
+    assert group.log(E3) == "a (c)"
+    assert machine.logs.held.keys() == {(E2, 3)}
+
+
+# --- the end ---
+
+
+def test_who_is_told_to_give_up_does_so_and_says_nothing_any_more() -> None:
+    group = Group()
+    group.handle(E1, GiveUp("enough"))
+    assert group.aborted == {E1: "enough"}
+    assert group.handle(E1, Submit(0b111, (1,), b"x")) == []
+
+
+def test_the_last_word_of_who_gives_up_for_silence_is_that() -> None:
+    group = Group(polls_to_abort=2, polls_late=False)
+    group.submit(E1, "a", "123")
+    for _ in range(40):
+        if group.aborted:
+            break
+        for name in list(group.timers[E1]):
+            group.machines[E1].transmission.came_back = 1 << 30  # its own units come back
+            out = group.handle(E1, TimerFired(name))
+            if group.aborted:
+                assert isinstance(out[-1], Abort)
+    assert "left 2 questions in a row unanswered" in group.aborted[E1]
