@@ -173,7 +173,12 @@ SUITES = (
             *("st.place.acknowledgments", "st.place.copies", "st.place.flush", "st.place.generations"),
             *("st.place.machine", "st.place.positions", "st.place.requests", "st.place.transmission"),
         ),
-        Battery([*_tests("st", "st_place_rules", "st_place_parts", "st_place_searched"), *_tests("membership", "flush_runs")]),
+        Battery(
+            [
+                *_tests("st", "st_place_rules", "st_place_parts", "st_place_searched"),
+                *_tests("membership", "flush_runs"),
+            ]
+        ),
     ),
     Suite(
         "to",
