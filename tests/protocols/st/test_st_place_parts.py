@@ -93,9 +93,9 @@ def test_a_request_names_ranges() -> None:
 def test_what_was_found_is_forgotten_and_is_progress() -> None:
     group = one_missing()
     requests = group.machines[E3].requests
-    assert not requests.progress
+    before = requests.progress
     group.hear(E3, "copy g")
-    assert requests.progress
+    assert (before, requests.progress) == (False, True)
     assert (requests.missing, requests.copies) == ([{}, {}, {}], [{}, {}, {}])
     requests.progress = False
     requests.forget(E1)
