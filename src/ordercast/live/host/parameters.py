@@ -55,7 +55,12 @@ SHORT_LOG, LONG_LOG = 400, 2400
 MAX_SIZE_BY_LINKS = 48_000
 """Of datagrams in links: they are sent by one call, and one as long as that needs half the work of two."""
 GATHERS_FROM = 5
-"""Members from which on acknowledgments go by a relay, if their order does not matter."""
+"""Members from which on acknowledgments go by a relay, if the order needs none."""
+BESIDE_IN = 3
+"""Members of a group whose acknowledgments go beside the relay that the order needs.
+
+With more they are gathered there; of two, one is the relay.
+"""
 _WORK_OF_MEMBER = 150 * MICROSECOND  # to receive something and acknowledge it, on a core that it shares
 
 _MAX_HISTORY = 8192  # packets that a sequencer keeps, if they are short
@@ -272,7 +277,7 @@ def congestion_control(parameters: Parameters, buffer: int) -> CongestionControl
 
 def gathering_time(timing: Timing, members: int) -> int:
     """How long acknowledgments wait at the relay for those of others, if some do not come."""
-    return max(timing.status, _WORK_OF_MEMBER * members) if members >= GATHERS_FROM else 0
+    return max(timing.status, _WORK_OF_MEMBER * members) if members > BESIDE_IN else 0
 
 
 def longest_wait(round_trip: int) -> int:

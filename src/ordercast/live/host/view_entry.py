@@ -14,7 +14,7 @@ from ordercast.live.host.host import Host
 from ordercast.live.host.inbox import Inbox
 from ordercast.live.host.member_addresses import MemberAddresses
 from ordercast.live.host.membership import Membership, joined_nodes, log_view, places_of, told
-from ordercast.live.host.parameters import GATHERS_FROM, Parameters, gathering_time, longest_wait
+from ordercast.live.host.parameters import BESIDE_IN, Parameters, gathering_time, longest_wait
 from ordercast.live.host.partial_messages import PartialsExchange
 from ordercast.live.host.session_host import SessionHost
 from ordercast.live.logs import GroupLogs
@@ -83,7 +83,8 @@ class ViewEntry:
             owner.addresses.relay_in(addresses, place, channel),
             max_hold=longest_wait(self.timing.guard),
             gather=gathering_time(self.timing, len(addresses)),
-            beside=len(addresses) < GATHERS_FROM,
+            beside=len(addresses) == BESIDE_IN,
+            stable=owner.parameters.config.delivers_stable,
         )
         owner.founding.founders.enter_view(addresses, place)
         owner.session.places = self.partials.places = {node: each for each, node in enumerate(view.nodes)}

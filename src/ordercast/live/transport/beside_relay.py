@@ -1,4 +1,4 @@
-"""What small groups send beside their relay: statuses that need no place in its order.
+"""What a group of three sends beside its relay: statuses that need no place in its order.
 
 By the relay a status takes two hops, and one datagram more. A status without a number may be received anywhere after
 what its sender had received, and may be lost. So it goes to each member directly, and names a **position**: how much of

@@ -15,7 +15,7 @@ from ordercast.live.transport.relay import ORIGIN, ORIGIN_SIZE, RelayClient
 from ordercast.live.transport.reorder_buffer import OrderedStreams, Stream
 from ordercast.live.transport.routing_table import PreviousView, RoutingTable
 from ordercast.live.transport.unit_addresses import has_addresses, is_address
-from ordercast.model.units import Unit
+from ordercast.model.units import DataUnit, Unit
 from ordercast.protocols.membership.units import CONTROL_UNITS, ControlUnit
 from ordercast.protocols.membership.view import GroupView
 from ordercast.wire.codec import Codec, Malformed
@@ -56,6 +56,8 @@ class Receiving:
         self._looping_back = False
         self.answer_discovery: Callable[[bytes], None] | None = None
         """Who answers those that look for a group by multicast."""
+        self.has_data = False
+        """Data came since somebody made this False."""
         self.dropped: Counter[str] = Counter()
         """Datagrams and records that were dropped, by reason."""
         self._in_order = OrderedStreams(
@@ -378,6 +380,8 @@ class Receiving:
                 else:
                     self.dropped["session"] += 1
             elif in_session and message.source == member and is_valid(message, table.nodes):
+                if isinstance(message, DataUnit):
+                    self.has_data = True
                 self._receiver.unit_received(member, message)
             elif in_session and isinstance(message, CONTROL_UNITS) and table.view is not None:
                 self._check_membership(message, member, table.view)  # type: ignore[arg-type]

@@ -22,7 +22,19 @@ class RoutingTable:
     """Of one member. `Transport` writes it, when a view begins; the two directions read it."""
 
     __slots__ = (
-        *("addresses", "beside", "founders", "gathers", "incarnation", "links", "me", "nodes", "own", "own_relay"),
+        *(
+            "addresses",
+            "beside",
+            "beside_after_relay",
+            "founders",
+            "gathers",
+            "incarnation",
+            "links",
+            "me",
+            "nodes",
+            "own",
+            "own_relay",
+        ),
         *("own_senders", "place_at_first", "previous", "relay", "relayed", "session", "view"),
     )
 
@@ -47,6 +59,8 @@ class RoutingTable:
         """Only acknowledgments go by it."""
         self.beside = False
         """What needs no place in its order is sent beside it."""
+        self.beside_after_relay = False
+        """The same, but not the first status after data."""
         self.own_senders = {me}
         """Who we are in what we send: a multicast brings it to ourselves."""
 

@@ -151,7 +151,7 @@ class Sending:
         if to is not None:
             target = to
         elif self._table.relayed:
-            target = BESIDE if self._table.beside and not unit.needs_place() and self._all_are_back() else BY_RELAY
+            target = BESIDE if self._table.beside and self._goes_beside(unit) else BY_RELAY
             if self._waits and target == BY_RELAY and not unit.can_wait():
                 self._waits = False
         else:
@@ -159,6 +159,12 @@ class Sending:
         full = self.packer.add(self._codec.encode(unit), target)
         if full is not None:
             self.send_records(full, target)
+
+    def _goes_beside(self, unit: Unit) -> bool:
+        follows_data, self._receiving.has_data = self._receiving.has_data, False
+        if unit.needs_place() or (follows_data and self._table.beside_after_relay):
+            return False
+        return self._all_are_back()
 
     def _all_are_back(self) -> bool:
         """Whether we have received all that we have sent by the relay."""

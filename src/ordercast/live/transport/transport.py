@@ -67,7 +67,7 @@ class Transport:
         self._receiving.start(receiver)
         self._endpoint.start(self._receiving.receive, receiver.drained, receiver.paused)
 
-    def open(
+    def open(  # noqa: PLR0913 (what a view has)
         self,
         session: int,
         channel: Channel,
@@ -76,13 +76,15 @@ class Transport:
         max_hold: int = 0,
         gather: int = 0,
         beside: bool = False,
+        stable: bool = False,
     ) -> None:
         """From now on there are units: in no order, in each sender's order, or in the one order of a relay.
 
         `max_hold`: nanoseconds that a datagram is held for those that it has overtaken, at most. `gather`: nanoseconds
         that acknowledgments wait at our own relay for those of others, at most; 0: none waits. Where each sender's
         order suffices, a relay passes on acknowledgments only. `beside`: what needs no place in the order of a relay
-        that is a member goes to each member directly.
+        that is a member goes to each member directly; `stable`: the first round of acknowledgments, too, since there is
+        no second one. Else the relay takes its own second one along with the first ones, which are fewer datagrams.
         """
         table = self.table
         if table.own_relay is not None:
@@ -93,6 +95,7 @@ class Transport:
         table.gathers = channel is Channel.MANY and relay is not None
         is_member = not isinstance(relay, Address) or relay in table.addresses
         table.beside = beside and table.relayed and is_member
+        table.beside_after_relay = not stable
         table.own_senders = {table.me, table.me | UNORDERED, table.place_at_first}
         if table.previous is not None:
             table.own_senders |= {table.previous.me, table.previous.me | UNORDERED}
@@ -151,6 +154,7 @@ class Transport:
         max_hold: int = 0,
         gather: int = 0,
         beside: bool = False,
+        stable: bool = False,
     ) -> None:
         """From now on members are the places of this view. What waits to be sent in the view before is lost."""
         table = self.table
@@ -159,7 +163,15 @@ class Transport:
         table.view, table.me, table.addresses, table.nodes = view, me, addresses, len(addresses)
         self._endpoint.reach([address for place, address in enumerate(addresses) if place != me])
         self._receiving.forget_looped_back()
-        self.open(int.from_bytes(view.tag, "big"), channel, relay, max_hold=max_hold, gather=gather, beside=beside)
+        self.open(
+            int.from_bytes(view.tag, "big"),
+            channel,
+            relay,
+            max_hold=max_hold,
+            gather=gather,
+            beside=beside,
+            stable=stable,
+        )
 
     def moved(self, addresses: list[Address]) -> None:
         """Those that open the group with this member have these addresses now."""
