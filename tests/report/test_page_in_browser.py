@@ -59,3 +59,17 @@ def test_plots_answer_and_print_and_do_without_scripts(tmp_path: Path) -> None:
         assert "✓" in page.html()
         assert page.html().count("<svg") == 1
         assert "<td>31 ± 4</td>" in page.html()
+
+
+@NEEDED
+def test_no_plot_is_cut_off_on_a_phone_or_a_tablet(tmp_path: Path) -> None:
+    """Everything that is drawn, the names of series at the right too, is within the window."""
+    file = build(folder_with(tmp_path, result()), plots=False)
+    drawn = "[...document.querySelectorAll('figure, figure *')]"
+    beyond = f"{drawn}.filter(one => one.getBoundingClientRect().right > innerWidth + 1)"
+    with browser() as page:
+        for width in (360, 400, 700, 1280):
+            page.open(file.as_uri(), width=width, touch=width < 700)
+            assert page.evaluate("document.querySelectorAll('figure svg path').length") > 9
+            assert page.evaluate(f"{beyond}.length") == 0, width
+            assert page.evaluate("document.documentElement.scrollWidth") <= width
