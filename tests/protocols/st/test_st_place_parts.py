@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from ordercast.model.machine import Abort, GiveUp, Receive, Submit, TimerFired
+from ordercast.model.machine import Abort, GiveUp, Level, Reached, Receive, Submit, TimerFired
 from ordercast.model.units import Packet, Unit
 from ordercast.protocols.membership.epoch import Cut
 from ordercast.protocols.st.place.flush import StPlaceFlush
@@ -146,7 +146,95 @@ def test_an_own_copy_that_comes_back_is_a_duplicate() -> None:
     assert ("copy g", "duplicate") in group.discarded[E1]
 
 
+@pytest.mark.parametrize(("to", "copies"), [("3", ["g", "p"]), ("13", [])])
+def test_who_does_not_know_where_its_packet_is_sends_it_again_unless_it_will_learn_it(
+    to: str, copies: list[str]
+) -> None:
+    """E1 has lost g itself. If it is to E1 too, E1 asks for its place, or sends it again if nobody tells."""
+    group = Group()
+    group.submit_all(f"g1:{to} p1:{to}")
+    for node in (E1, E3):
+        group.miss(node, "g")
+    group.hear(E3, "p")
+    group.hear(E1, "p")
+    while group.labels()[group.places[E1]] != "RR E3":
+        group.miss(E1, group.labels()[group.places[E1]])
+    group.hear(E1, "RR E3")
+    assert group.copies == copies
+
+
+def test_a_witness_tells_only_of_what_is_asked_for() -> None:
+    group = Group()
+    group.submit_all("g1:123 p1:123")
+    group.miss(E2, "g")
+    group.hear(E2, "p")
+    out: list[Any] = []
+    group.machines[E2].repairs.testify((E1, 0, ((0, 1),), False), out)
+    assert out == []
+    group.machines[E2].repairs.testify((E1, 1, ((1, 2),), False), out)
+    assert out == [], "of another generation"
+    group.machines[E2].repairs.testify((E1, 0, ((1, 2),), False), out)
+    assert len(out) == 1
+
+
 # --- logs and what is told ---
+
+
+def test_what_moves_is_told_as_accepted_once_and_keeps_its_buffer() -> None:
+    group = Group(quota=4)
+    group.submit_all("g1:123 p1:123")
+    group.all_hear("g", "p")
+    out: list[Any] = []
+    group.machines[E1].send_again(0, out)
+    machine = group.machines[E3]
+    told: list[Any] = []
+    for output in out:
+        told += machine.handle(Receive(output.unit))
+        assert machine.free_buffers() == 12 - 2
+    assert not [output for output in told if isinstance(output, Reached) and output.level is Level.ACCEPTED]
+    assert (machine.logs.kept, machine.logs.accepted_before) == ({}, set())
+
+
+def test_whoever_is_said_to_have_accepted_what_it_has_not_ends_the_group() -> None:
+    """E3 holds p behind g, which it lacks; all, itself among them, say to have both."""
+    group = one_missing()
+    machine = group.machines[E3]
+    for node in (E1, E2, E3):
+        machine.logs.take_status(node, status(99, (9, 9, 0)), [])
+    group.handle(E3, Submit(0b111, (1,), b"x"))
+    assert group.aborted == {E3: "the channel did not keep one order"}
+
+
+def test_what_is_stable_is_delivered_once_and_frees_its_buffer_where_that_is_wanted() -> None:
+    group = Group(delivers_stable=True)
+    group.submit_all("a2:123 g1:123 p1:123")
+    group.all_hear("a")
+    for node in (E1, E2):
+        group.hear(node, "g")
+    group.miss(E3, "g")
+    group.all_hear("p")
+    assert group.settle()
+    assert group.together() == ["a g p"] * 3
+    assert [machine.logs.buffers_in_use() for machine in group.machines] == [0, 0, 0]
+
+
+def test_where_it_is_not_others_wait_to_hear_that_something_is_stable() -> None:
+    for stable in (False, True):
+        group = Group(delivers_stable=stable)
+        group.submit(E1, "a", "123")
+        group.all_hear("a")
+        machine = group.machines[E3]
+        for node in (E1, E2):
+            machine.logs.take_status(node, status(98, (1, 0, 0)), [])
+        machine.logs.acknowledgment_pending = machine.backoff.progress = False
+        machine.logs.take_status(E3, status(98, (1, 0, 0)), [])
+        assert (machine.logs.acknowledgment_pending, machine.backoff.progress) == (not stable, True)
+        machine.backoff.progress = False
+        for node in (E1, E2):
+            given = PlacedStatus(99, (1, 0, 0), (1, 0, 0), 9, 0, (0, 0, 0), ())
+            machine.logs.take_status(node, given, [])
+        assert machine.backoff.progress, "that it is acknowledged is progress"
+        assert machine.log_sizes().preacknowledged == 0
 
 
 def test_an_accepted_copy_is_to_be_told_and_takes_a_place() -> None:

@@ -51,6 +51,8 @@ class Group(OneChannel[StPlace]):
                 assert letter in self.delivered[int(digit) - 1]
         assert all(not machine.waits_for() for machine in self.machines)
         assert all(not machine.logs.positions.low for machine in self.machines), "nobody asks for these any more"
+        assert all(machine.logs.buffers_in_use() == machine.log_sizes().total() == 0 for machine in self.machines)
+        assert all(not machine.logs.accepted_before for machine in self.machines)
 
 
 def test_a_copy_gets_the_place_that_the_packet_had_on_the_channel() -> None:
@@ -151,6 +153,8 @@ def test_a_source_that_lost_its_own_packet_asks_another_node_for_its_place() -> 
     group.hear(E2, "RR E1")
     group.hear(E3, "RR E1")
     (position,) = [label for label in group.labels() if label.startswith("place")]
+    told = group.said(position)
+    assert (told.low, told.high) == ((0, 1, 0), (1, 1, UNKNOWN)), "behind a, and before p and z"
     group.hear(E1, "RR E1", position)
     assert group.log(E1) == "a g z p"
     assert group.copies == []
