@@ -177,6 +177,17 @@ def test_a_witness_tells_only_of_what_is_asked_for() -> None:
     assert len(out) == 1
 
 
+def test_a_position_names_the_next_packet_of_each_source() -> None:
+    group = Group()
+    group.submit_all("g1:123 p1:123 q1:123 x3:123 y3:123")
+    for letter in "gpqxy":
+        group.hear(E2, letter)
+    out: list[Any] = []
+    group.machines[E2].repairs.testify((E1, 0, ((1, 2),), False), out)
+    (position,) = [output.unit for output in out]
+    assert (position.of, position.low, position.high) == ((E1, 1), (1, 0, 0), (2, UNKNOWN, 0))
+
+
 # --- logs and what is told ---
 
 
@@ -195,9 +206,14 @@ def test_what_moves_is_told_as_accepted_once_and_keeps_its_buffer() -> None:
     assert (machine.logs.kept, machine.logs.accepted_before) == ({}, set())
 
 
-def test_whoever_is_said_to_have_accepted_what_it_has_not_ends_the_group() -> None:
+@pytest.mark.parametrize("first", [False, True])
+def test_whoever_is_said_to_have_accepted_what_it_has_not_ends_the_group(first: bool) -> None:
     """E3 holds p behind g, which it lacks; all, itself among them, say to have both."""
-    group = one_missing()
+    group = Group() if first else one_missing()
+    if first:
+        group.submit_all("g1:123 p1:123")
+        group.miss(E3, "g")
+        group.hear(E3, "p")
     machine = group.machines[E3]
     for node in (E1, E2, E3):
         machine.logs.take_status(node, status(99, (9, 9, 0)), [])

@@ -258,7 +258,7 @@ def test_acknowledgments_in_another_generation_say_nothing() -> None:
     logs = group.machines[E1].logs
     logs.generations.enter(E1, 1)
     for node in (E1, E2, E3):
-        logs.take_status(node, PlacedStatus(9, (1, 5, 0), (0, 5, 0), 9, 0, (0, 0, 0)), [])
+        logs.take_status(node, PlacedStatus(9, (1, 5, 0), (1, 5, 0), 9, 0, (0, 0, 0)), [])
     assert [below[:2] for below in logs.accepted.acknowledged_below] == [(0, 5)] * 3
     assert [below[:2] for below in logs.preacknowledged.acknowledged_below[1:]] == [(0, 5)] * 2
 
