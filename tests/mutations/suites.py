@@ -176,7 +176,7 @@ SUITES = (
         Battery(
             [
                 *_tests("st", "st_place_rules", "st_place_parts", "st_place_searched"),
-                *_tests("membership", "flush_runs"),
+                *_tests("membership", "flush_questions", "flush_runs"),
             ]
         ),
     ),

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from ordercast.model.config import GroupConfig
+from ordercast.model.config import GroupConfig, RecoveryPolicy
 from ordercast.model.machine import Deliver, Level, Numbered, Output, Reached, Receive, Send, SetTimer, Submit
 from ordercast.model.machine import TimerFired as Fired
 from ordercast.model.nodes import mask_of
@@ -18,6 +18,8 @@ from ordercast.protocols.sequencer.units import Broadcast
 from ordercast.protocols.spo.flush import SpoFlush
 from ordercast.protocols.spo.units import Data, Ready, Status
 from ordercast.protocols.st.flush import StFlush
+from ordercast.protocols.st.place.flush import StPlaceFlush
+from ordercast.protocols.st.units import PlacedData, PlacedStatus
 from ordercast.protocols.to.flush import ToFlush
 
 
@@ -46,6 +48,11 @@ REPORTS: list[tuple[type[Flush], EpochReport, list[dict[str, Any]]]] = [
         StFlush,
         EpochReport((1, 2, 3), round=1, base=(1, 2, 3)),
         [{"stable": (0, 0, 0)}, {"units": (1, 2, 3)}, {"numbered_below": 1}],
+    ),
+    (
+        StPlaceFlush,
+        EpochReport((1, 2, 3), base=(0, 0, 1), units=(2, 1, 7)),
+        [{"stable": (0, 0, 0)}, {"round": 1}, {"base": (0, 0)}, {"units": (2, 1)}, {"numbered_below": 1}],
     ),
     (
         SequencerFlush,
@@ -196,7 +203,50 @@ def sequencer() -> Case:
     )
 
 
-@pytest.mark.parametrize("case", [spo, st, to, stopped_to, sequencer])
+def st_that_places() -> Case:
+    """It has sent v and w to the others, of which all have v; of E2 all have x, and only it is known to have y."""
+    machine = machine_of("st", 0, 3, recovery=RecoveryPolicy.PLACE)
+    for payload in (b"v", b"w"):
+        for output in machine.handle(Submit(0b110, (1,), payload)):
+            if isinstance(output, Send):
+                machine.handle(Receive(output.unit))
+    for seq, payload in enumerate((b"x", b"y")):
+        packet = Packet(1, 0b101, seq, (seq, 0, seq), seq, (1,), payload)
+        machine.handle(Receive(PlacedData(packet, PlacedStatus(1 + seq, (0, 0, 0), (0, 0, 0), 9, 0, (0, 0, 0)))))
+    for node in range(3):
+        machine.logs.take_status(node, PlacedStatus(99, (1, 1, 0), (0, 0, 0), 9, 0, (0, 0, 0)), [])
+    other, stable = "it is no cut of this order", "what is stable is above the cut"
+    return Case(
+        StPlaceFlush(machine),
+        Cut((1, 1, 0)),
+        [
+            ({"round": 1}, other),
+            ({"units": (1, 1, 1)}, other),
+            ({"ends": (1, 1, 1)}, "something below the cut is missing"),
+            ({"ends": (1, 0, 0)}, stable),
+            ({"ends": (0, 1, 0)}, stable),
+        ],
+    )
+
+
+def test_st_that_places_tells_what_is_below_the_cut_with_the_levels_that_are_left() -> None:
+    flush = st_that_places().flush
+    stable = [("x", "ACKNOWLEDGED"), ("x", "DELIVERED")]
+    assert levels_of(flush.finish(Cut((1, 1, 0)), {})) == [*stable, ("v", "ACKNOWLEDGED")]
+    rest = [(name, level) for name in "yw" for level in ("PREACKNOWLEDGED", "ACKNOWLEDGED")]
+    assert levels_of(flush.finish(Cut((2, 2, 0)), {})) == [
+        *stable,
+        *rest[:2],
+        ("y", "DELIVERED"),
+        ("v", "ACKNOWLEDGED"),
+        *rest[2:],
+    ]
+    assert [packet.payload for packet in flush.own_packets().values()] == [b"w", b"v"]
+    flush.start(7)
+    assert flush.message_count() == 7
+
+
+@pytest.mark.parametrize("case", [spo, st, st_that_places, to, stopped_to, sequencer])
 def test_a_cut_is_refused_if_it_contradicts_what_a_member_has(case: Any) -> None:
     given: Case = case()
     assert given.flush.problem(given.good) is None
