@@ -308,16 +308,7 @@ def show_network(asked: argparse.Namespace) -> None:
         for size in map(int, asked.sizes.split(",")):
             title = f"network: {size} members, {delay} ms round trip, {loss or 0} % loss, one sends"
             table = Table(title=title)
-            for head in (
-                "order",
-                "bytes",
-                "messages/s",
-                "MB/s",
-                "datagrams",
-                "bytes sent",
-                "repeated/100",
-                "again/100",
-            ):
+            for head in NETWORK_HEADS:
                 table.add_column(head, justify="left" if head == "order" else "right")
             with tempfile.TemporaryDirectory() as folder, laboratory(size, Path(folder), weather) as lab:
                 for length in map(int, asked.bytes.split(",")):
