@@ -33,6 +33,13 @@ from tests.live_harness.shrink import shrunk
 SEEDS = sorted((Path(__file__).parent / "seeds").glob("*.toml"))
 _COUNT = count()
 TALKS = tuple(f"{0.1 + 0.02 * number:.2f} {'ABC'[number % 3]} sends 40" for number in range(9))
+COMES_AND_GOES = (
+    (0, "D starts contacts"),
+    (0.05, "A sends 40"),
+    (0.1, "D sends 40"),
+    (0.15, "B sends 40"),
+    (0.2, "D leaves"),
+)
 FAULTS = (*TALKS, "0.15 C dies", "0.4 D starts contacts", "0.9 B suspects A", "1.2 D leaves")
 
 
@@ -48,6 +55,18 @@ def test_what_failed_once_holds(path: Path) -> None:
 @pytest.mark.parametrize("number", range(21))
 def test_random_groups_keep_their_promises(number: int) -> None:
     assert not run_plan(draw(number)).failures
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("order", ORDERS)
+def test_a_hundred_join_and_leave_in_a_row(order: str) -> None:
+    steps: list[str] = []
+    for number in range(100):
+        steps += [f"{0.1 + 0.4 * number + after:.3f} {step}" for after, step in COMES_AND_GOES]
+    result = run_plan(Plan(seed=1, setup=Setup(order=order), steps=tuple(steps)))
+    assert not result.failures
+    assert result.settled
+    assert result.views == 700, "three are in 200 views each, one life in one each"
 
 
 def is_lost_or_wrong(plan: Plan) -> bool:

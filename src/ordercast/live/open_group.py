@@ -15,6 +15,7 @@ from ordercast.live.host.discovery_host import DiscoveryHost, new_discovery
 from ordercast.live.host.member import Member
 from ordercast.live.host.parameters import Parameters
 from ordercast.live.host.recording import require_writable
+from ordercast.live.host.returning import WITHDRAWN
 from ordercast.live.host.running_group import GroupIsOpenError, RunningGroup
 from ordercast.live.join_open_group import NotTakenInError, join_open_group
 from ordercast.live.join_options import MIN_TIMEOUT, JoinOptions
@@ -185,8 +186,7 @@ async def open_with_others(options: JoinOptions, log: "MemberLog | None", plan: 
         raise told from error.__cause__
     except BaseException:
         member.opened.cancel()  # nobody will ask for its result
-        member.ending.abort(f"{member.name} was interrupted while joining")
-        member.ending.disconnect()
+        await _interrupt(member)
         raise
     if plan is not None:
         await member.state.go_on(plan.position)
@@ -223,6 +223,18 @@ def _explained(error: JoinError, running: RunningGroup | None, hint: str) -> Joi
     if running is not None and running.blocked:
         hint = f"it waited for {running.blocked}; {_IF_BLOCKED}"
     return JoinError(f"{error}; {hint}") if hint else error
+
+
+async def _interrupt(member: Member) -> None:
+    """The group does not open; if it has just been opened, the others go on without this member."""
+    try:
+        if member.host is None:
+            member.ending.abort(f"{member.name} was interrupted while joining")
+        else:
+            member.ending.leave(None, drain=False)
+            await asyncio.wait((member.left,), timeout=WITHDRAWN)
+    finally:
+        member.ending.disconnect()
 
 
 async def _tell_others(member: Member) -> None:
