@@ -148,7 +148,7 @@ def test_a_trace_of_another_program_need_not_have_details(tmp_path: Path) -> Non
     assert audit_vectorised([tmp_path]).as_document() == expected
 
 
-@pytest.mark.parametrize("by", [("run",), ("event",), ("run", "event"), ("node",)], ids="-".join)
+@pytest.mark.parametrize("by", [("run",), ("event",), ("run", "event"), ("node",), ("priority",)], ids="-".join)
 def test_a_hive_partitioned_trace_has_the_same_verdict(
     tmp_path: Path, by: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -162,3 +162,13 @@ def test_a_hive_partitioned_trace_has_the_same_verdict(
     monkeypatch.setattr(partitioned_audit, "PARTITIONED_ABOVE", 0)
     holds = {name: finding.holds for name, finding in audit_vectorised([hive]).findings.items()}
     assert holds == {name: finding.holds for name, finding in audit([whole]).findings.items()}
+
+
+def test_a_folder_of_rows_without_a_node_is_refused(tmp_path: Path) -> None:
+    write(tmp_path, random_runs("hive null", 1))
+    [file] = (tmp_path / "events").iterdir()
+    rewrite(file, lambda table: table.drop_columns(["node"]))
+    (tmp_path / "events/node=__HIVE_DEFAULT_PARTITION__").mkdir()
+    file.rename(tmp_path / "events/node=__HIVE_DEFAULT_PARTITION__/0.parquet")
+    with pytest.raises(TraceError, match="column 'node' must not be null, but its folder says that all rows are"):
+        audit([tmp_path])

@@ -23,6 +23,7 @@ from ordercast.trace.arrow_schema import EVENTS, OPTIONAL_EVENT_COLUMNS, OPTIONA
 from ordercast.trace.schema import EVENT, EVENTS_FOLDER, RUN, RUNS_FOLDER, SUFFIX, is_hidden
 from ordercast.trace.storage import Location, RemotePath, files_below, readable
 
+_NULL_IN_PATH = "__HIVE_DEFAULT_PARTITION__"  # what Spark and Arrow call the folder of rows without a value
 _OPENED_AT_ONCE = 32  # files that are not on this machine
 
 RunRow = dict[str, Any]
@@ -154,8 +155,12 @@ class Part:
 
     def _column(self, table: pa.Table, field: pa.Field) -> pa.Array:
         rows: int = table.num_rows
-        if field.name in self.in_path:
+        if field.name in self.in_path and self.in_path[field.name] != _NULL_IN_PATH:
             return pa.repeat(pa.scalar(self.in_path[field.name]).cast(field.type), rows)
+        if field.name in self.in_path and not field.nullable:
+            raise TraceError(
+                f"{self.path}: column {field.name!r} must not be null, but its folder says that all rows are"
+            )
         if field.name not in self.stored:
             return pa.nulls(rows, field.type)
         column = table.column(field.name).combine_chunks()
