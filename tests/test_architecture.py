@@ -106,6 +106,7 @@ LIVE_LAYERS = {
 """The layers of `live`, each with those below it that it may import."""
 LIVE_MODULES = {
     **dict.fromkeys(("durability", "events", "log_settings", "logs", "stats", "why_not_open"), "values"),
+    "application_exceptions": "values",
     **dict.fromkeys(("session", "transport", "settings", "state_transfer", "host"), ""),
     **dict.fromkeys(("doctor", "group", "join", "join_options", "metrics_server", "open_group", "prometheus"), "top"),
     **dict.fromkeys(("__init__", "group_members", "join_open_group", "local_groups", "member_parts", "restart"), "top"),

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tomllib
 import zipfile
+from functools import cache
 from importlib.machinery import EXTENSION_SUFFIXES, ExtensionFileLoader, ModuleSpec, PathFinder
 from pathlib import Path
 from types import ModuleType
@@ -32,7 +33,9 @@ def configured() -> dict[str, Any]:
     return custom
 
 
-LISTED = compiled_modules(ROOT, configured())
+@cache
+def listed() -> list[str]:
+    return compiled_modules(ROOT, configured())
 
 
 def name_of(place: str) -> str:
@@ -49,8 +52,13 @@ def declared_classes(base: type[DeclaredState] = DeclaredState) -> list[type[Dec
 
 
 def test_the_simulator_and_every_protocol_are_compiled() -> None:
-    assert {"model/declared_state.py", "simulator/simulation.py", "explorer/state_space.py"} <= set(LISTED)
-    assert {place.split("/")[1] for place in LISTED if place.startswith("protocols/")} >= {"spo", "st", "to", "shared"}
+    assert {"model/declared_state.py", "simulator/simulation.py", "explorer/state_space.py"} <= set(listed())
+    assert {place.split("/")[1] for place in listed() if place.startswith("protocols/")} >= {
+        "spo",
+        "st",
+        "to",
+        "shared",
+    }
 
 
 def test_what_the_list_names_is_there() -> None:
@@ -58,13 +66,13 @@ def test_what_the_list_names_is_there() -> None:
         assert (PACKAGE / place).exists(), f"pyproject.toml: there is no {place}"
 
 
-@pytest.mark.parametrize("place", LISTED)
-def test_what_is_compiled_defines_no_structs_and_has_compiled_bases(place: str) -> None:
-    for kind in classes_of(importlib.import_module(name_of(place))):
+def test_what_is_compiled_defines_no_structs_and_has_compiled_bases() -> None:
+    names = [name_of(place) for place in listed()]
+    for kind in [each for name in names for each in classes_of(importlib.import_module(name))]:
         assert not issubclass(kind, msgspec.Struct), f"{kind}: mypyc cannot compile it; hatch_build.py should see that"
         for base in kind.__mro__:
             ours = base.__module__.startswith("ordercast.")
-            assert not ours or base.__module__ in map(name_of, LISTED), f"{kind} has the base {base}: compile it, too"
+            assert not ours or base.__module__ in names, f"{kind} has the base {base}: compile it, too"
 
 
 def test_modules_with_structs_are_known_by_their_sources() -> None:
@@ -74,14 +82,14 @@ def test_modules_with_structs_are_known_by_their_sources() -> None:
 
 
 def test_only_states_that_are_declared_are_subclassed_by_what_is_not_compiled() -> None:
-    listed = {name_of(place) for place in LISTED}
-    kinds = [each for place in LISTED for each in classes_of(importlib.import_module(name_of(place)))]
+    names = {name_of(place) for place in listed()}
+    kinds = [each for name in sorted(names) for each in classes_of(importlib.import_module(name))]
     for module in ("protocols.membership.by_node", "protocols.restart.durable_node", "live.session.machine"):
         importlib.import_module(f"ordercast.{module}")
     for kind in kinds:
         below: list[type] = kind.__subclasses__()
         theirs = [each for each in below if each.__module__.startswith("ordercast.")]
-        others = [each for each in theirs if each.__module__ not in listed]
+        others = [each for each in theirs if each.__module__ not in names]
         assert not others or kind is DeclaredState, (
             f"{others}: a class that is not compiled cannot have a compiled base"
         )

@@ -194,7 +194,8 @@ class Life:
         assert self.group is not None
         try:
             if now:
-                await self.group._leave_now()
+                error = InterruptedError("it leaves at once")
+                await self.group.__aexit__(type(error), error, None)
             else:
                 await self.group.leave()
         except GroupAborted as error:

@@ -33,6 +33,7 @@ def notes_of_class(kind: type) -> dict[str, str]:
     return found
 
 
+@cache
 def _of_class(kind: type) -> dict[str, str]:
     try:
         source = dedent(inspect.getsource(kind))

@@ -8,6 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self, SupportsIndex
 
+from ordercast.live.application_exceptions import end_block
 from ordercast.live.events import Blocked, Event, Excluded, Message, Receipt, Unblocked, View
 from ordercast.live.host.batching import PENDING_LIMIT, TO_ALL
 from ordercast.live.host.member import Member
@@ -59,20 +60,9 @@ class Group:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if error is not None:
-            await self._leave_now()
-            return
-        try:
-            if self._ending.is_closing:
-                await self.close()
-            else:
-                await self.leave()
-        except asyncio.CancelledError:
-            await self._leave_now()
-            raise
+        await end_block(error, self.close if self._ending.is_closing else self.leave, self._leave_at_once)
 
-    async def _leave_now(self) -> None:
-        """Without waiting for own messages."""
+    async def _leave_at_once(self) -> None:
         if not self._member.left.done():
             self._ending.leave(None, drain=False)
             await self._is_over()

@@ -5,6 +5,7 @@ import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
+from ordercast.live.application_exceptions import call_back
 from ordercast.wire.datagram import Rejection
 
 _log = logging.getLogger("ordercast.join")
@@ -44,10 +45,7 @@ def notify_if_slow(callback: Callable[[str], None] | None, describe: Callable[[]
         sentence = f"waiting for {describe()}"
         _log.info("%s", sentence)
         if callback is not None:
-            try:
-                callback(sentence)
-            except Exception:
-                _callbacks.exception("on_waiting raised an exception")
+            call_back(callback, sentence, "on_waiting", _callbacks)
 
     handle = asyncio.get_running_loop().call_later(_PATIENCE, notify)
     try:

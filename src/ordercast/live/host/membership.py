@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
+from ordercast.live.application_exceptions import call_back
 from ordercast.live.events import Blocked, Unblocked, View
 from ordercast.live.logs import GroupLogs
 from ordercast.model.nodes import mask_of, members, with_names
@@ -38,10 +39,7 @@ class Membership:
 
     def tell(self, view: View, logs: GroupLogs) -> None:
         """Calls `on_view`, whose errors have no effect."""
-        try:
-            self.on_view(view)
-        except Exception:
-            logs.live.exception("on_view raised an exception")
+        call_back(self.on_view, view, "on_view", logs.live)
 
     def notice(self, lacks: int) -> Blocked | Unblocked:
         """What the application is told: these places are not reached; none: it goes on."""
