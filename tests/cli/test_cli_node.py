@@ -394,7 +394,7 @@ def test_a_line_that_is_too_long_is_not_sent_in_part(tmp_path: Path, monkeypatch
     group = _Refuses()
     with (tmp_path / "input").open("rb") as file:
         monkeypatch.setattr(node_process, "_INPUT", file.fileno())
-        asyncio.run(NodeProcess()._send(group))  # type: ignore[arg-type]
+        asyncio.run(NodeProcess().send_lines(group))  # type: ignore[arg-type]
     assert group.sent == [b"short"]
 
 
@@ -402,7 +402,7 @@ def test_an_input_that_cannot_be_read_is_told_in_a_sentence(tmp_path: Path, monk
     folder = os.open(tmp_path, os.O_RDONLY)
     monkeypatch.setattr(node_process, "_INPUT", folder)
     with pytest.raises(ConfigError, match="cannot read standard input: Is a directory"):
-        asyncio.run(NodeProcess()._send(_Refuses()))  # type: ignore[arg-type]
+        asyncio.run(NodeProcess().send_lines(_Refuses()))  # type: ignore[arg-type]
     os.close(folder)
 
 
@@ -452,7 +452,7 @@ def test_no_member_has_power_over_the_terminal_of_another() -> None:
 def test_what_happens_to_the_group_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     view = View(number=1, position=0, members=("A", "C"), left={"B": "silent"}, why="B failed")
     for event in (view, Blocked(("A", "B")), Unblocked(), Excluded("C was silent")):
-        NodeProcess()._tell(event)
+        NodeProcess().tell(event)
     assert capsys.readouterr().err.splitlines() == [
         "ordercast: B failed",
         "view 1: A, C",
@@ -463,5 +463,5 @@ def test_what_happens_to_the_group_is_told(capsys: pytest.CaptureFixture[str]) -
 
 
 def test_what_others_say_of_the_end_has_none_either(capsys: pytest.CaptureFixture[str]) -> None:
-    NodeProcess()._say("B failed: \x1b[2J")
+    NodeProcess().say("B failed: \x1b[2J")
     assert capsys.readouterr().err == "ordercast: B failed: \\x1b[2J\n"

@@ -52,7 +52,7 @@ def test_the_others_go_on_with_all_that_it_delivered(protocol: str) -> None:
     assert report.continued > 3
 
 
-@pytest.mark.parametrize("protocol", ["spo", "sequencer"])
+@pytest.mark.parametrize("protocol", ["spo", pytest.param("sequencer", marks=pytest.mark.soak)])
 def test_so_they_do_if_anybody_is_suspected_as_well(protocol: str) -> None:
     report = explore(changing(protocol, "", "a", "", give_ups=1, suspicions=1), reduced=True)
     assert report.exhausted, str(report)

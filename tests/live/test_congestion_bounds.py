@@ -25,32 +25,32 @@ def measured(*times: float) -> FlightWindow:
 
 
 def test_a_measurement_is_over_after_the_shortest_time_and_no_earlier() -> None:
-    assert list(measured(QUARTER - _LEAST_INTERVAL)._rates) == []
-    assert list(measured(QUARTER)._rates) == [2000 / QUARTER]
+    assert list(measured(QUARTER - _LEAST_INTERVAL).rates) == []
+    assert list(measured(QUARTER).rates) == [2000 / QUARTER]
 
 
 @pytest.mark.parametrize(("time", "counts"), [(1.0, True), (1.499, True), (1.5, False), (2.0, False)])
 def test_a_measurement_of_twice_the_shortest_time_and_a_second_is_of_a_pause(time: float, counts: bool) -> None:
     window = measured(time)
-    assert (len(window._rates) == 1) is counts
+    assert (len(window.rates) == 1) is counts
     window.placed(1000, QUARTER, time + QUARTER)
-    assert window._rates[-1] == 1000 / QUARTER, "the next one begins there"
+    assert window.rates[-1] == 1000 / QUARTER, "the next one begins there"
 
 
 def test_the_shortest_time_is_measured_again_when_it_is_old() -> None:
     """Less is in flight meanwhile; then the least of what was measured is the shortest time."""
     window = measured()
     window.placed(1000, 0.5, _SHORTEST_FOR)
-    assert not window._probe_until
+    assert not window.probe_until
     begun = _SHORTEST_FOR + QUARTER
     window.placed(1000, 0.5, begun)
     until = begun + _PROBE_SECONDS + 2 * 0.5
-    assert window._probe_until == until
+    assert window.probe_until == until
     for seconds in (0.75, 0.5, 0.625):
         window.placed(1000, seconds, until)
-        assert window._probe_until, "its time is not over"
+        assert window.probe_until, "its time is not over"
     window.placed(1000, 1.0, until + QUARTER)
-    assert (window._probe_until, window._shortest, window._shortest_at) == (0.0, 0.5, until + QUARTER)
+    assert (window.probe_until, window.shortest, window.shortest_at) == (0.0, 0.5, until + QUARTER)
 
 
 def test_a_quarter_is_in_flight_while_the_shortest_time_is_measured() -> None:
@@ -58,8 +58,8 @@ def test_a_quarter_is_in_flight_while_the_shortest_time_is_measured() -> None:
     window.placed(0, QUARTER, 0.0)
     window.placed(40 << 20, QUARTER, 1.0)  # 40 MiB in a second, each on its way for a quarter of one
     assert window.limit == 20 << 20
-    window._probe_until = 2.0
-    window._set()
+    window.probe_until = 2.0
+    window.update()
     assert window.limit == 5 << 20
 
 

@@ -82,7 +82,7 @@ def test_one_that_is_full_says_so_once_a_period_however_full_it_becomes() -> Non
     room = Room()
     room.fill()
     room.put(LIMIT)
-    room.flow._close()
+    room.flow.close()
     assert room.said() == [True]
     room.clock.advance(REPEAT)
     assert room.said() == [True] * 2
@@ -124,7 +124,7 @@ def test_a_member_that_is_closed_is_waited_for_as_long_as_it_says_so() -> None:
 def test_one_that_is_silent_is_forgotten_at_the_first_tick_at_which_its_time_is_over() -> None:
     room = Room()
     room.hears(2, 0, closed=True)
-    room.flow._closed[2] = 2 * REPEAT
+    room.flow.closed_until[2] = 2 * REPEAT
     room.clock.advance(REPEAT)
     assert room.flow.closed == {2}
     room.clock.advance(REPEAT)
@@ -161,7 +161,7 @@ def test_who_has_closed_the_group_need_not_read() -> None:
     room.flow.disable()
     assert room.said() == [True, False]
     room.put(2 * LIMIT)
-    room.flow._close()
+    room.flow.close()
     assert room.said() == [True, False]
 
 
@@ -188,7 +188,7 @@ def test_when_it_is_stopped_nothing_is_said_any_more() -> None:
     room.flow.stop()
     room.clock.advance(10 * REPEAT)
     assert room.said() == [True]
-    assert room.flow._timer is None
+    assert room.flow.timer is None
     for _ in range(5):
         room.inbox.take()
     room.fill()

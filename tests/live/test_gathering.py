@@ -68,10 +68,10 @@ def test_what_is_passed_on_is_not_waited_for_any_more() -> None:
     async def test() -> None:
         gathering, _ = gathered()
         gathering.add(1, b"a", waits=True)
-        timer = gathering._timer
+        timer = gathering.timer
         assert timer is not None
         gathering.add(1, b"data", waits=False)
-        assert (timer.cancelled(), gathering._timer) == (True, None)
+        assert (timer.cancelled(), gathering.timer) == (True, None)
 
     asyncio.run(test())
 
@@ -80,11 +80,11 @@ def test_what_waits_is_passed_on_by_one_timer_and_not_after_the_end() -> None:
     async def test() -> None:
         gathering, sent = gathered(members=4)
         gathering.add(1, b"a", waits=True)
-        timer = gathering._timer
+        timer = gathering.timer
         gathering.add(2, b"b", waits=True)
-        assert gathering._timer is timer is not None
+        assert gathering.timer is timer is not None
         gathering.close()
-        assert (timer.cancelled(), gathering._timer, sent) == (True, None, [])
+        assert (timer.cancelled(), gathering.timer, sent) == (True, None, [])
 
     asyncio.run(test())
 

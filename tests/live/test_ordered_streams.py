@@ -151,7 +151,7 @@ def test_a_stream_at_its_end_gives_what_it_holds_and_is_not_waited_for(clock: Cl
     stream = one.stream(2, 5)
     one.streams.finish(stream)
     assert one.happened == ["(0)", "(2)", "(5)"]
-    assert one.streams._buffer.releases_at() is None
+    assert one.streams.buffer.releases_at() is None
     clock.advance(1)
     assert one.happened == ["(0)", "(2)", "(5)", "released True"]
     assert clock.waiting() == []
@@ -163,10 +163,10 @@ def test_when_all_is_closed_nothing_is_processed_any_more(clock: Clock) -> None:
     one.stream(2)
     one.streams.close()
     assert clock.waiting() == []
-    assert one.streams._timer._handle is None
+    assert one.streams.timer.handle is None
     clock.advance(1)
     assert one.happened == ["(0)"]
-    assert one.streams._buffer.release(10**12) == []
+    assert one.streams.buffer.release(10**12) == []
 
 
 @by_clock
@@ -205,7 +205,7 @@ def test_so_many_datagrams_and_bytes_are_held_and_no_more() -> None:
         found = stream.take(said(2 + most, 1), 0)
         assert found is not None
         assert len(found) == most + 1, "all of them are released"
-        assert (stream.held, stream._bytes) == ({}, 0)
+        assert (stream.held, stream.held_bytes) == ({}, 0)
 
 
 def test_a_wait_that_is_as_fine_as_timers_are_is_kept_and_a_finer_one_is_none() -> None:
@@ -223,9 +223,9 @@ def test_a_stream_at_its_end_is_forgotten() -> None:
     buffer.take(stream, said(0), 0)
     stream.hold = HOLD
     buffer.take(stream, said(2), 0)
-    assert buffer._holding == {stream}
+    assert buffer.holding == {stream}
     assert [datagram.counter for datagram in buffer.finish(stream)] == [2]
-    assert buffer._holding == set()
+    assert buffer.holding == set()
 
 
 def test_what_comes_before_the_beginning_of_a_stream_or_again_does_not_show_how_late_others_are() -> None:
@@ -254,4 +254,4 @@ def test_a_stream_that_holds_nothing_any_more_is_forgotten() -> None:
     stream.hold = HOLD
     buffer.take(stream, said(2), 0)
     assert [datagram.counter for datagram in buffer.release(HOLD)] == [2]
-    assert buffer._holding == set()
+    assert buffer.holding == set()

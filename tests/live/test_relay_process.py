@@ -168,14 +168,14 @@ def test_a_channel_without_a_key_does_not_remember_any_number_of_senders(
 
         def say(session: int, counter: int) -> None:
             body = RELAY_INCARNATION.pack(channel.incarnation)
-            channel._receive(seal.seal(TO_RELAY, 0, session, counter, body))
+            channel.receive(seal.seal(TO_RELAY, 0, session, counter, body))
 
         for session in range(100):
             say(7, session)
             say(session + 1000, 5)
         assert channel.passed == 200
-        assert len(channel._streams) == (101 if sealed else 8)
-        assert (7, 0) in channel._streams, "whoever sends is remembered"
+        assert len(channel.streams) == (101 if sealed else 8)
+        assert (7, 0) in channel.streams, "whoever sends is remembered"
         channel.close()
 
     run(test)

@@ -39,11 +39,14 @@ def _endless(*_: object) -> None:
         pass
 
 
+ALWAYS = {"spo", "st", "membership", "audit", "wire"}
+TRIED = [pytest.param(suite, id=suite.name, marks=() if suite.name in ALWAYS else pytest.mark.soak) for suite in SUITES]
 ENDLESS = Mutant("it never ends", "model.nodes", lambda: replace(nodes, "everybody", _endless))
 
 
-@pytest.mark.parametrize("suite", SUITES, ids=lambda suite: suite.name)
+@pytest.mark.parametrize("suite", TRIED)
 def test_a_few_semantic_mutants_are_noticed(suite: Suite) -> None:
+    """Those of the other suites by the soak; all of all by `make mutants`."""
     chosen, checks = suite.mutants()[::EVERY], suite.battery.unordered()
     assert chosen
     found = list(outcomes(Trial(suite.name, mutant, _ordered(checks, mutant), 120) for mutant in chosen))
@@ -64,7 +67,9 @@ def test_every_semantic_mutant_can_be_tried(suite: Suite) -> None:
     assert outcome.noticed is None
 
 
-@pytest.mark.parametrize("name", ["spo", "st", "restart", "replicated", "wire"])
+@pytest.mark.parametrize(
+    "name", ["spo", "wire", *(pytest.param(name, marks=pytest.mark.soak) for name in ("st", "restart", "replicated"))]
+)
 def test_a_systematic_mutant_is_noticed(name: str) -> None:
     """One of a suite whose first tests take milliseconds; all of all are tried by the soak."""
     suite = next(each for each in SUITES if each.name == name)

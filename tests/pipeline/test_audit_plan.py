@@ -69,8 +69,8 @@ def test_the_row_groups_of_an_index_task_are_cut_by_rows(monkeypatch: pytest.Mon
     monkeypatch.setattr(long_run, "ROWS_OF_AN_INDEX_TASK", 100)
     monkeypatch.setattr(long_run, "GROUPS_OF_AN_INDEX_TASK", 4)
     rows = [50, 50, 1, 300, 40, 1, 1, 1, 1, 1]
-    assert list(long_run._index_tasks(rows)) == [(0, 2), (2, 3), (3, 4), (4, 8), (8, 10)]
-    assert list(long_run._index_tasks([])) == []
+    assert list(long_run.index_tasks(rows)) == [(0, 2), (2, 3), (3, 4), (4, 8), (8, 10)]
+    assert list(long_run.index_tasks([])) == []
 
 
 def test_planning_opens_each_file_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,19 +18,19 @@ from ordercast.pipeline.audit.plan import AuditTask, EventLocation
 def test_row_groups_are_summarised_in_tasks_of_so_many_rows_and_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(long_run, "ROWS_OF_AN_INDEX_TASK", 10)
     monkeypatch.setattr(long_run, "GROUPS_OF_AN_INDEX_TASK", 3)
-    assert list(long_run._index_tasks([4, 4, 4, 20, 1, 1, 1, 1])) == [(0, 2), (2, 3), (3, 4), (4, 7), (7, 8)]
-    assert list(long_run._index_tasks([5, 5, 1])) == [(0, 2), (2, 3)]
-    assert list(long_run._index_tasks([])) == []
+    assert list(long_run.index_tasks([4, 4, 4, 20, 1, 1, 1, 1])) == [(0, 2), (2, 3), (3, 4), (4, 7), (7, 8)]
+    assert list(long_run.index_tasks([5, 5, 1])) == [(0, 2), (2, 3)]
+    assert list(long_run.index_tasks([])) == []
 
 
 def test_row_groups_of_many_nodes_are_summarised_together_within_their_file() -> None:
     first = EventLocation("a", {}, (0, 1, 2, 4), (5, 4, 3, 2), shared=False)
     second = EventLocation("b", {}, (7,), (1,), shared=True)
     task = AuditTask({"run": "r"}, (first, second), 15)
-    files, rows = long_run._summarised_together(task, 9)
+    files, rows = long_run.summarised_together(task, 9)
     assert files == [RowGroups("a", {}, (0, 1), None), RowGroups("a", {}, (2, 4), None), RowGroups("b", {}, (7,), "r")]
     assert rows == [9, 5, 1]
-    assert long_run._summarised_together(task, 0)[1] == [5, 4, 3, 2, 1]
+    assert long_run.summarised_together(task, 0)[1] == [5, 4, 3, 2, 1]
 
 
 class NeverClosed:

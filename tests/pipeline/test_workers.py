@@ -46,13 +46,13 @@ def test_a_run_that_contradicts_itself_is_told_as_in_one_process(tmp_path: Path)
 def test_a_worker_that_is_killed_is_told() -> None:
     pool = Workers(1)
     try:
-        pool._start()
-        os.kill(pool._all[0].pid, signal.SIGKILL)
+        pool.start()
+        os.kill(pool.processes[0].pid, signal.SIGKILL)
         with pytest.raises(PipelineError, match="a process of the audit ended: it was killed, or had no memory left"):
             pool.run(TaskKind.INDEX, [b"anything"])
     finally:
         pool.close()
-    assert pool._all == []
+    assert pool.processes == []
 
 
 def test_there_are_as_many_workers_as_are_useful(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,7 +63,7 @@ def test_there_are_as_many_workers_as_are_useful(monkeypatch: pytest.MonkeyPatch
     assert useful_workers(100) == 5
     monkeypatch.setattr(workers, "free_memory", lambda: 1)
     assert useful_workers(100) == 1
-    assert vectorised._useful(vectorised.WORKERS_FROM - 1) == 1
+    assert vectorised.workers_for(vectorised.WORKERS_FROM - 1) == 1
 
 
 def test_a_program_needs_no_guard(tmp_path: Path) -> None:

@@ -221,7 +221,7 @@ def test_what_is_delivered_meanwhile_is_written_behind_what_was_before() -> None
     _, machine = behind()
     [late] = packets("late")
     out: list[Any] = []
-    machine._log_output(Deliver(late), out)
+    machine.log_output(Deliver(late), out)
     assert out == [Deliver(late)]
     assert machine.waiting == [late]
     log = log_of("a", "b", "c")
@@ -437,8 +437,8 @@ def test_who_joins_while_it_looks_for_others_begins_nothing_anew() -> None:
     machine.restart.plan = Plan(1, b"8 bytes!", 0, b"", (person(2),), person(2))
     before = machine.log.written
     out: list[Any] = []
-    machine._do("noted", b"8 bytes!", out)
-    machine._do("fetched", None, out)
+    machine.perform("noted", b"8 bytes!", out)
+    machine.perform("fetched", None, out)
     assert out == []
     assert machine.log.written == before
     assert handled(machine, TimerFired("log.tick")) == []
@@ -487,11 +487,11 @@ def test_only_what_leads_into_the_own_view_waits_for_its_note() -> None:
         return Send(ViewUnit(0, FIRST.tag, 0, unit))
 
     machine.member.current.view = replace(machine.member.current.view, number=2)
-    assert machine._tells_of_own_view(send(Install(1, 0, value)))
-    assert not machine._tells_of_own_view(send(Install(2, 0, value)))
+    assert machine.tells_of_own_view(send(Install(1, 0, value)))
+    assert not machine.tells_of_own_view(send(Install(2, 0, value)))
     welcome = Welcome(1, 0, value, FIRST, (), None)
-    assert machine._tells_of_own_view(Send(OutsideView(0, welcome)))
-    assert not machine._tells_of_own_view(Deliver(packets("x")[0]))
+    assert machine.tells_of_own_view(Send(OutsideView(0, welcome)))
+    assert not machine.tells_of_own_view(Deliver(packets("x")[0]))
 
 
 def promise(view: int) -> Send:
@@ -503,18 +503,18 @@ def test_a_promise_of_another_view_is_not_noted_in_this_one() -> None:
     machine.member.acceptor.promised = (3, 1)
     for view in (1, 7):
         out: list[Any] = []
-        machine._promise(promise(view), view, out)
+        machine.promise(promise(view), view, out)
         assert out == [promise(view)], "nothing waits for the disk"
     out = []
-    machine._promise(promise(0), 0, out)
+    machine.promise(promise(0), 0, out)
     assert [type(each) for each in out] == [WriteNote]
     assert handled(machine, Synced(machine.log.written)) == [promise(0)]
     out = []
-    machine._promise(promise(0), 0, out)
+    machine.promise(promise(0), 0, out)
     assert out == [promise(0)], "it is noted already"
     machine.standing = None
     out = []
-    machine._promise(promise(0), 0, out)
+    machine.promise(promise(0), 0, out)
     assert out == [promise(0)]
 
 
@@ -526,7 +526,7 @@ def test_one_that_lacks_nothing_counts_at_once_when_it_knows() -> None:
     assert [note.complete for note in notes if note is not None] == [True]
     assert [inner(each).has_state for each in out if isinstance(each, Send) and isinstance(inner(each), Entered)]
     machine.standing, out = None, []
-    machine._loaded(out)
+    machine.note_loaded(out)
     assert out == []
 
 
@@ -534,7 +534,7 @@ def test_what_comes_when_its_membership_has_ended_counts_no_more() -> None:
     _, machine = behind()
     machine.member.retirement.phase = Phase.RETIRED
     out: list[Any] = []
-    machine._loaded(out)
+    machine.note_loaded(out)
     assert out == []
     assert machine.waits_for() == ()
     assert running(0, 1, 2).nodes[0].waits_for() == ()
@@ -551,7 +551,7 @@ def test_who_hears_a_plan_asks_for_its_log_at_once_or_waits_for_its_own_disk() -
     ask = AskLog(5, 1, theirs.end, (machine.log.end, BEGINNING))
     assert sent(handled(machine, hears), AskLog) == [(ask, 3)]
     late, _ = restarted(5, "a")
-    late._write_part(LogPart(3, 1, theirs.end, late.log.end, (theirs.packets[1],)), [])
+    late.write_part(LogPart(3, 1, theirs.end, late.log.end, (theirs.packets[1],)), [])
     out = handled(late, hears)
     assert sent(out, AskLog) == []
     assert not [each for each in out if isinstance(each, WriteNote)]

@@ -27,9 +27,11 @@ def _named(kind: type, prefix: str) -> Iterator[tuple[str, str]]:
 def notes_of_class(kind: type) -> dict[str, str]:
     """By variable; those of a class come before those of its bases."""
     found: dict[str, str] = {}
-    for base in reversed(kind.__mro__):
-        if base is not DeclaredState and issubclass(base, DeclaredState):
-            found |= _of_class(base)
+    declaring: list[type] = [
+        base for base in kind.__mro__ if base is not DeclaredState and issubclass(base, DeclaredState)
+    ]
+    for base in reversed(declaring):
+        found |= _of_class(base)
     return found
 
 

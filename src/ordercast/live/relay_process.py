@@ -47,7 +47,7 @@ class RelayProcess:
         # By session and sender. With a key none is forgotten: only what members sent to this incarnation of the relay
         # adds to it, so nobody can fill it, and whoever could push one out could have us pass on again what we have
         # forgotten. Without a key anybody can do that anyway, and must not fill our memory, too.
-        self._streams: OrderedDict[tuple[int, int], Stream] = OrderedDict()
+        self.streams: OrderedDict[tuple[int, int], Stream] = OrderedDict()
         self._forgets_streams = keys is None
         self.dropped: Counter[str] = Counter()
         """Datagrams that were dropped, by reason.
@@ -72,14 +72,15 @@ class RelayProcess:
 
     def start(self) -> None:
         """Begins to pass on."""
-        self._endpoint.start(self._receive, lambda: None, lambda: None)
+        self._endpoint.start(self.receive, lambda: None, lambda: None)
 
     def close(self) -> None:
         """Ends; members continue if another one is started soon."""
         self._in_order.close()
         self._endpoint.close()
 
-    def _receive(self, data: bytes | memoryview) -> None:
+    def receive(self, data: bytes | memoryview) -> None:
+        """A datagram of a member, or of anybody."""
         datagram = self._seal.open(data)
         if isinstance(datagram, Rejection):
             self.dropped[datagram] += 1
@@ -95,13 +96,13 @@ class RelayProcess:
 
     def _stream(self, session: int, sender: int) -> Stream:
         key = session, sender
-        stream = self._streams.get(key)
+        stream = self.streams.get(key)
         if stream is None:
-            stream = self._streams[key] = Stream(self.max_hold)
-            if self._forgets_streams and len(self._streams) > MAX_UNAUTHENTICATED_STREAMS:
-                self._streams.popitem(last=False)
+            stream = self.streams[key] = Stream(self.max_hold)
+            if self._forgets_streams and len(self.streams) > MAX_UNAUTHENTICATED_STREAMS:
+                self.streams.popitem(last=False)
         elif self._forgets_streams:
-            self._streams.move_to_end(key)
+            self.streams.move_to_end(key)
         return stream
 
     def _pass_on(self, datagram: Datagram) -> None:

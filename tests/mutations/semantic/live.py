@@ -72,7 +72,7 @@ def _waits_for_places_of_another_view() -> None:
 
 @MUTANTS.add("the window follows no measurement", "live.host.congestion")
 def _never_sets_the_window() -> None:
-    replace(FlightWindow, "_set", lambda _: None)
+    replace(FlightWindow, "update", lambda _: None)
 
 
 @MUTANTS.add("messages that members had begun when they went are kept", "live.host.message_fragments")

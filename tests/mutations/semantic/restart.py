@@ -165,12 +165,12 @@ def _says_promises_at_once() -> None:
 
         return changed_promise
 
-    wrap(DurableNode, "_promise", around)
+    wrap(DurableNode, "promise", around)
 
 
 @MUTANTS.add("what is promised is not noted", "protocols.restart.durable_node")
 def _notes_no_promises() -> None:
-    replace(DurableNode, "_promise", lambda _, output, __, out: out.append(output))
+    replace(DurableNode, "promise", lambda _, output, __, out: out.append(output))
 
 
 @MUTANTS.add("what is written counts as on the disk", "protocols.restart.node_log")

@@ -47,7 +47,7 @@ class NodeProcess:
 
     def on_waiting(self, sentence: str) -> None:
         """Some members are missing."""
-        self._say(sentence)
+        self.say(sentence)
 
     async def run(self, joining: Joining) -> int:
         """The exit status. What can fail here alone is tried before the others rely on this member."""
@@ -68,20 +68,20 @@ class NodeProcess:
         for signal in (SIGINT, SIGTERM):
             loop.add_signal_handler(signal, self._stop, task, f"interrupted by {Signals(signal).name}")
         if self._key_file is not None:
-            read_keys_on_hangup(self._key_file, self._rotate_keys, self._say)
+            read_keys_on_hangup(self._key_file, self._rotate_keys, self.say)
         try:
             self._group = group = await joining
             if self._new_keys is not None:
                 group.rotate_keys(self._new_keys)
             others = ", ".join(_others(group)) or "nobody else"
-            self._say(f"{group.me} is in the group {group.name} with {others}")
+            self.say(f"{group.me} is in the group {group.name} with {others}")
             if group.starts_at:
-                self._say(f"{group.me} goes on with position {group.starts_at}")
+                self.say(f"{group.me} goes on with position {group.starts_at}")
             return await self._take_part(group, task)
         except asyncio.CancelledError:
             return await self._leave()
         except GroupError as error:
-            self._say(str(error))
+            self.say(str(error))
             return 1
         except ConfigError:  # of this member alone: the others need not wait for the failure timeout
             if self._group is not None:
@@ -94,7 +94,7 @@ class NodeProcess:
             from ordercast.cli.shared.status_view import StatusView
 
             self._view = StatusView(group.stats)
-        sending = asyncio.ensure_future(self._send(group))
+        sending = asyncio.ensure_future(self.send_lines(group))
         try:
             await asyncio.gather(self._print_events(group, output), sending)
         finally:
@@ -107,7 +107,7 @@ class NodeProcess:
             self._report_recording(group)
         return 2 if self._refused else 0
 
-    async def _send(self, group: "Group") -> None:
+    async def send_lines(self, group: "Group") -> None:
         """Sends all lines, and closes or leaves."""
         number = 0
         try:
@@ -125,12 +125,12 @@ class NodeProcess:
             await group.send(text, to=to, priority=priority)
         except LocalProtocolError as error:
             self._refused += 1
-            self._say(f"line {number} was not sent: {error}")
+            self.say(f"line {number} was not sent: {error}")
 
     async def _print_events(self, group: "Group", output: Output) -> None:
         async for event in group.event_batches():
             if not isinstance(event, list):
-                self._tell(event)
+                self.tell(event)
             elif not os.isatty(_OUTPUT):
                 await output.write(b"".join(map(_printed, event)))
             elif self._view is None:
@@ -139,19 +139,19 @@ class NodeProcess:
                 for message in event:
                     self._view.say(shown(message))
 
-    def _tell(self, event: View | Excluded | Blocked | Unblocked) -> None:
+    def tell(self, event: View | Excluded | Blocked | Unblocked) -> None:
         """What happens to the group."""
         match event:
             case View(number=number, members=members, why=why):
                 if why:
-                    self._say(why)
+                    self.say(why)
                 self._print(f"view {number}: {', '.join(members)}")
             case Blocked(lacks=lacks):
-                self._say(f"blocked: it does not reach {', '.join(lacks)}, and without them there are too few members")
+                self.say(f"blocked: it does not reach {', '.join(lacks)}, and without them there are too few members")
             case Unblocked():
-                self._say("not blocked any more")
+                self.say("not blocked any more")
             case Excluded(why=why):
-                self._say(f"excluded, and joins again: {why}")
+                self.say(f"excluded, and joins again: {why}")
 
     def _rotate_keys(self, keys: GroupKeys) -> None:
         if self._group is not None:
@@ -167,12 +167,12 @@ class NodeProcess:
     async def _leave(self) -> int:
         """The others continue."""
         assert self._stopped is not None
-        self._say(f"{self._stopped}; {self._group.me} leaves the group" if self._group else self._stopped)
+        self.say(f"{self._stopped}; {self._group.me} leaves the group" if self._group else self._stopped)
         if self._group is not None:
             try:
                 await self._group.leave(_LEAVES_WITHIN)
             except GroupError as error:
-                self._say(str(error))
+                self.say(str(error))
             self._report_recording(self._group)
         return BROKEN_PIPE if self._stopped == _READER_GONE else 1
 
@@ -180,9 +180,10 @@ class NodeProcess:
         stats = group.stats()
         for error in (stats.recording_error, stats.log_error):
             if error is not None:
-                self._say(error)
+                self.say(error)
 
-    def _say(self, sentence: str) -> None:
+    def say(self, sentence: str) -> None:
+        """Tells whoever runs the command."""
         self._print(f"ordercast: {sentence}")
 
     def _print(self, text: str) -> None:

@@ -39,33 +39,34 @@ class FlightWindow:
     def __init__(self) -> None:
         self.limit = MIN_BYTES_BY_LINKS
         """Bytes."""
-        self._rates: deque[float] = deque(maxlen=_RATES)
-        self._shortest, self._shortest_at = 0.0, 0.0  # 0: not known
+        self.rates: deque[float] = deque(maxlen=_RATES)
+        self.shortest, self.shortest_at = 0.0, 0.0  # 0: not known
         self._bytes, self._since = 0, 0.0
-        self._probe_until, self._probed = 0.0, 0.0
+        self.probe_until, self._probed = 0.0, 0.0
 
     def placed(self, size: int, seconds: float, now: float) -> None:
         """So many bytes have their place in the order, so many seconds after they were sent."""
-        if not self._shortest or seconds <= self._shortest:
-            self._shortest, self._shortest_at = seconds, now
-        if self._probe_until:
+        if not self.shortest or seconds <= self.shortest:
+            self.shortest, self.shortest_at = seconds, now
+        if self.probe_until:
             self._probed = min(self._probed or seconds, seconds)
-            if now > self._probe_until:
-                self._shortest, self._shortest_at = self._probed, now
-                self._probe_until = self._probed = 0.0
-        elif now > self._shortest_at + _SHORTEST_FOR:
-            self._probe_until = now + _PROBE_SECONDS + 2 * seconds
+            if now > self.probe_until:
+                self.shortest, self.shortest_at = self._probed, now
+                self.probe_until = self._probed = 0.0
+        elif now > self.shortest_at + _SHORTEST_FOR:
+            self.probe_until = now + _PROBE_SECONDS + 2 * seconds
         self._bytes += size
         elapsed = now - self._since
-        if elapsed >= max(self._shortest, _LEAST_INTERVAL):
-            if elapsed < 2 * self._shortest + 1:  # else nothing was sent for a while
-                self._rates.append(self._bytes / elapsed)
+        if elapsed >= max(self.shortest, _LEAST_INTERVAL):
+            if elapsed < 2 * self.shortest + 1:  # else nothing was sent for a while
+                self.rates.append(self._bytes / elapsed)
             self._bytes, self._since = 0, now
-            self._set()
+            self.update()
 
-    def _set(self) -> None:
-        wanted = 2 * max(self._rates, default=0.0) * self._shortest
-        if self._probe_until:
+    def update(self) -> None:
+        """Sets the window anew, by what is measured."""
+        wanted = 2 * max(self.rates, default=0.0) * self.shortest
+        if self.probe_until:
             wanted /= 4
         self.limit = int(min(MAX_BYTES_BY_LINKS, max(MIN_BYTES_BY_LINKS, wanted)))
 

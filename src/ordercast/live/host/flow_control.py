@@ -45,13 +45,13 @@ class FlowControl:
         self._inbox, self._send, self._on_open = inbox, send, on_open
         self._on_leave_request, self._patience = on_leave_request, slow_reader_timeout
         self._loop = asyncio.get_running_loop()
-        self._timer: asyncio.TimerHandle | None = None
+        self.timer: asyncio.TimerHandle | None = None
         self._number = self._open_notices = 0
         self._in_view = True  # there is somebody to be told
         self.closed_here = False
         """This member's application does not read."""
         self._closed_from = 0  # the number of the first notice that this member has been closed since
-        self._closed: dict[int, float] = {}  # members that are closed, by place, and until when that counts
+        self.closed_until: dict[int, float] = {}  # members that are closed, by place, and until when that counts
         self._closed_since: dict[int, float] = {}
         self._waited: dict[int, float] = {}  # the same of the view before, of those not heard of in this one yet
         self._waited_until = 0.0  # then that is forgotten
@@ -60,7 +60,7 @@ class FlowControl:
         """No new message must be given to the protocol."""
         self.disabled = False
         """The application has closed the group: it need not read any more."""
-        inbox.on_full, inbox.on_room = self._close, self._open
+        inbox.on_full, inbox.on_room = self.close, self._open
 
     def enter_view(self, places: Mapping[int, int]) -> None:
         """Places are those of another view: `places` has them by those of the view before.
@@ -86,14 +86,14 @@ class FlowControl:
         self._numbers[place] = notice.number
         if notice.closed:
             now = self._loop.time()
-            self._closed[place] = now + FORGET
+            self.closed_until[place] = now + FORGET
             waited = self._waited.pop(place, now)
             self._closed_since.setdefault(place, waited if now < self._waited_until else now)
             self._set_timer()
         else:
             self._waited.pop(place, None)
-            if place in self._closed:
-                del self._closed[place], self._closed_since[place]
+            if place in self.closed_until:
+                del self.closed_until[place], self._closed_since[place]
         self._update()
 
     def asked_to_leave(self, request: LeaveRequest) -> None:
@@ -109,21 +109,22 @@ class FlowControl:
     def stop(self) -> None:
         """Nothing happens any more."""
         self._inbox.on_full = self._inbox.on_room = lambda: None
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        if self.timer is not None:
+            self.timer.cancel()
+            self.timer = None
 
     @property
     def closed(self) -> frozenset[int]:
         """The places of other members that are closed."""
-        return frozenset(self._closed)
+        return frozenset(self.closed_until)
 
     def names(self, own: str, members: Sequence[str]) -> list[str]:
         """The names of members that do not read, this one's own among them."""
-        others = [members[place] for place in self._closed if place < len(members)]
+        others = [members[place] for place in self.closed_until if place < len(members)]
         return [*others, own] if self.closed_here else others
 
-    def _close(self) -> None:
+    def close(self) -> None:
+        """Too much is unread here: all wait."""
         if not (self.closed_here or self.disabled):
             self.closed_here, self._closed_from = True, self._number + 1
             self._tell()
@@ -137,7 +138,7 @@ class FlowControl:
             self._update()
 
     def _forget_all(self) -> None:
-        self._closed, self._closed_since, self._numbers, self._waited = {}, {}, {}, {}
+        self.closed_until, self._closed_since, self._numbers, self._waited = {}, {}, {}, {}
         self._update()
 
     def _tell(self) -> None:
@@ -146,20 +147,20 @@ class FlowControl:
             self._send(FlowNotice(self._number, self.closed_here), None)
 
     def _set_timer(self) -> None:
-        if self._timer is None:
-            self._timer = self._loop.call_later(REPEAT, self._tick)
+        if self.timer is None:
+            self.timer = self._loop.call_later(REPEAT, self._tick)
 
     def _tick(self) -> None:
-        self._timer, now = None, self._loop.time()
+        self.timer, now = None, self._loop.time()
         if self.closed_here:
             self._tell()
         elif self._open_notices:
             self._open_notices -= 1
             self._tell()
-        for place in [place for place, until in self._closed.items() if until <= now]:
-            del self._closed[place], self._closed_since[place]
+        for place in [place for place, until in self.closed_until.items() if until <= now]:
+            del self.closed_until[place], self._closed_since[place]
         self._ask_to_leave(now)
-        if self.closed_here or self._closed or self._open_notices:
+        if self.closed_here or self.closed_until or self._open_notices:
             self._set_timer()
         self._update()
 
@@ -170,6 +171,6 @@ class FlowControl:
                     self._send(LeaveRequest(self._numbers[place]), place)
 
     def _update(self) -> None:
-        before, self.must_wait = self.must_wait, self.closed_here or bool(self._closed)
+        before, self.must_wait = self.must_wait, self.closed_here or bool(self.closed_until)
         if before and not self.must_wait:
             self._loop.call_soon(self._on_open)

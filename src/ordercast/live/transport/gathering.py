@@ -41,7 +41,7 @@ class Gathering:
         self._waiting: Parts = []
         self._size = 0
         self._spoke = 0  # members whose acknowledgments wait, or went with data
-        self._timer: asyncio.TimerHandle | None = None
+        self.timer: asyncio.TimerHandle | None = None
 
     def add(self, origin: int, records: bytes | memoryview, *, waits: bool, number: int | None = None) -> None:
         """Something to be passed on; `waits`: it may wait for the others; `number`: see `Relay.pass_on`."""
@@ -53,8 +53,8 @@ class Gathering:
         self.spoke(origin)
         if self._waiting and self._size > _MAX_GATHERED:
             self.release()
-        elif self._waiting and self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(self._hold * self.pace, self.release)
+        elif self._waiting and self.timer is None:
+            self.timer = asyncio.get_running_loop().call_later(self._hold * self.pace, self.release)
 
     def spoke(self, member: int) -> None:
         """A member's acknowledgment is known to all: nobody need wait for another one."""
@@ -64,18 +64,18 @@ class Gathering:
 
     def release(self, *, with_data: bool = False, number: int | None = None) -> None:
         """Passes on all that waits."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        if self.timer is not None:
+            self.timer.cancel()
+            self.timer = None
         waiting, self._waiting, self._size, self._spoke = self._waiting, [], 0, 0
         if waiting:
             self._send(waiting, not with_data, number)
 
     def close(self) -> None:
         """Passes on nothing any more."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        if self.timer is not None:
+            self.timer.cancel()
+            self.timer = None
         self._waiting, self._size, self._spoke = [], 0, 0
 
 

@@ -30,7 +30,7 @@ _MIN_HOLD = 100 * MICROSECOND  # timers are no finer: less counts as 0
 class Stream:
     """One stream. It begins with whatever arrives first; times are passed in, and never decrease."""
 
-    __slots__ = ("_bytes", "_skipped", "expected", "held", "hold", "max_hold")
+    __slots__ = ("_skipped", "expected", "held", "held_bytes", "hold", "max_hold")
 
     def __init__(self, max_hold: int) -> None:
         """`max_hold`: nanoseconds that a datagram may be held."""
@@ -40,7 +40,7 @@ class Stream:
         """Nanoseconds that a datagram is held now."""
         self.held: dict[int, tuple[Datagram, int]] = {}
         """By number, with the time of arrival; in the order of arrival."""
-        self.max_hold, self._bytes = max_hold, 0
+        self.max_hold, self.held_bytes = max_hold, 0
         self._skipped: deque[tuple[int, int, int]] = deque(maxlen=_REMEMBERED)  # first, end, when it was noticed
 
     def take(self, datagram: Datagram, now: int) -> list[Datagram] | None:
@@ -59,12 +59,12 @@ class Stream:
         if counter in self.held:  # the replay window may have forgotten it: see `ReplayWindows`
             return None
         self.held[counter] = datagram, now
-        self._bytes += len(datagram.body)
+        self.held_bytes += len(datagram.body)
         return self.release(now)
 
     def release(self, now: int) -> list[Datagram]:
         """What was held long enough, with all that is held before it and right behind it, in order."""
-        full = len(self.held) > MAX_HELD or self._bytes > MAX_HELD_BYTES
+        full = len(self.held) > MAX_HELD or self.held_bytes > MAX_HELD_BYTES
         through = -1
         for counter, (_, arrived) in self.held.items():
             if arrived + self.hold > now and not full:
@@ -93,7 +93,7 @@ class Stream:
 
     def _take_out(self, counter: int) -> Datagram:
         datagram, _ = self.held.pop(counter)
-        self._bytes -= len(datagram.body)
+        self.held_bytes -= len(datagram.body)
         self.expected = counter + 1
         return datagram
 
@@ -117,7 +117,7 @@ class ReorderBuffer:
     """Many streams, and when the first of them has something to release."""
 
     def __init__(self) -> None:
-        self._holding: set[Stream] = set()
+        self.holding: set[Stream] = set()
 
     def take(self, stream: Stream, datagram: Datagram, now: int) -> list[Datagram] | None:
         """What is ready when this one has arrived, in order; None: it is late, or a duplicate."""
@@ -128,7 +128,7 @@ class ReorderBuffer:
     def release(self, now: int) -> list[Datagram]:
         """What was held long enough, of all streams."""
         ready = []
-        for stream in list(self._holding):
+        for stream in list(self.holding):
             ready += stream.release(now)
             self._update(stream)
         return ready
@@ -141,17 +141,17 @@ class ReorderBuffer:
 
     def releases_at(self) -> int | None:
         """When something was held long enough; None: nothing is held."""
-        return min((at for stream in self._holding if (at := stream.releases_at()) is not None), default=None)
+        return min((at for stream in self.holding if (at := stream.releases_at()) is not None), default=None)
 
     def clear(self) -> None:
         """Releases nothing any more."""
-        self._holding.clear()
+        self.holding.clear()
 
     def _update(self, stream: Stream) -> None:
         if stream.held:
-            self._holding.add(stream)
+            self.holding.add(stream)
         else:
-            self._holding.discard(stream)
+            self.holding.discard(stream)
 
 
 class ReleaseTimer:
@@ -164,7 +164,7 @@ class ReleaseTimer:
 
     def __init__(self, buffer: ReorderBuffer, release: Callable[[bool], None], read: Callable[[], bool]) -> None:
         self._buffer, self._release, self._read = buffer, release, read
-        self._handle: asyncio.TimerHandle | None = None
+        self.handle: asyncio.TimerHandle | None = None
         self._at = self._postponed = 0
 
     def update(self) -> None:
@@ -172,22 +172,22 @@ class ReleaseTimer:
         earliest = self._buffer.releases_at()
         if earliest is None:
             return
-        if self._handle is not None:
+        if self.handle is not None:
             if self._at <= earliest:
                 return
-            self._handle.cancel()
+            self.handle.cancel()
         self._at = earliest
         wait = max(earliest - time.monotonic_ns(), 0) / SECOND
-        self._handle = asyncio.get_running_loop().call_later(wait, self._due)
+        self.handle = asyncio.get_running_loop().call_later(wait, self._due)
 
     def cancel(self) -> None:
         """Does not call back any more."""
-        if self._handle is not None:
-            self._handle.cancel()
-            self._handle = None
+        if self.handle is not None:
+            self.handle.cancel()
+            self.handle = None
 
     def _due(self) -> None:
-        self._handle = None
+        self.handle = None
         drained = self._read()
         if drained or self._postponed >= MAX_POSTPONED:
             self._postponed = 0
@@ -215,8 +215,8 @@ class OrderedStreams:
         """
         self._process, self._dropped, self._released = process, dropped, released
         self._process_held = process if process_held is None else process_held
-        self._buffer = ReorderBuffer()
-        self._timer = ReleaseTimer(self._buffer, self._release, read)
+        self.buffer = ReorderBuffer()
+        self.timer = ReleaseTimer(self.buffer, self._release, read)
         self._closed = False
 
     def take(self, stream: Stream, datagram: Datagram) -> None:
@@ -225,25 +225,25 @@ class OrderedStreams:
             stream.expected += 1
             self._process(datagram)
             return
-        ready = self._buffer.take(stream, datagram, time.monotonic_ns())
+        ready = self.buffer.take(stream, datagram, time.monotonic_ns())
         if ready is None:
             self._dropped["late"] += 1
         else:
             self._process_all(ready)
-            self._timer.update()
+            self.timer.update()
 
     def finish(self, stream: Stream) -> None:
         """A stream is at its end: processes what is held of it."""
-        self._process_all(self._buffer.finish(stream))
+        self._process_all(self.buffer.finish(stream))
 
     def close(self) -> None:
         """Processes nothing any more."""
         self._closed = True
-        self._buffer.clear()
-        self._timer.cancel()
+        self.buffer.clear()
+        self.timer.cancel()
 
     def _release(self, drained: bool) -> None:  # noqa: FBT001 (a callback)
-        self._process_all(self._buffer.release(time.monotonic_ns()))
+        self._process_all(self.buffer.release(time.monotonic_ns()))
         self._released(drained)
 
     def _process_all(self, datagrams: list[Datagram]) -> None:

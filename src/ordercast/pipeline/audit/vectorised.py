@@ -42,7 +42,7 @@ def audit_vectorised(
     complete trace, and `PipelineError` if one of the processes is killed.
     """
     tasks = audit_tasks(folders)
-    count = processes or _useful(sum(task.rows for task in tasks))
+    count = processes or workers_for(sum(task.rows for task in tasks))
     if count == 1:
         verdict = Verdict()
         reader = EventReader()
@@ -54,7 +54,8 @@ def audit_vectorised(
     return replace(verdict, incomplete_records=incomplete_records(task.row for task in tasks))
 
 
-def _useful(rows: int) -> int:
+def workers_for(rows: int) -> int:
+    """How many processes audit so many rows."""
     return 1 if rows < WORKERS_FROM else useful_workers(rows // _ROWS_OF_A_WORKER)
 
 

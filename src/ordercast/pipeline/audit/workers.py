@@ -54,33 +54,34 @@ class Workers:
     def __init__(self, count: int) -> None:
         self._count = count
         self._idle: SimpleQueue[subprocess.Popen[bytes]] = SimpleQueue()
-        self._all: list[subprocess.Popen[bytes]] = []
+        self.processes: list[subprocess.Popen[bytes]] = []
         self._threads = ThreadPoolExecutor(count)
 
     def run(self, kind: str, tasks: Sequence[bytes]) -> list[bytes]:
         """Runs tasks of one kind and returns their results in order; raises the first `TraceError` of any."""
-        while len(self._all) < min(self._count, len(tasks)):
-            self._start()
+        while len(self.processes) < min(self._count, len(tasks)):
+            self.start()
         return list(self._threads.map(lambda task: self._run(Job(kind, task)), tasks))
 
     def close(self) -> None:
         """Ends them all."""
-        for process in self._all:
+        for process in self.processes:
             process.kill()
         self._threads.shutdown(cancel_futures=True)
-        for process in self._all:
+        for process in self.processes:
             process.wait()
             for pipe in (process.stdin, process.stdout):
                 assert pipe is not None
                 with suppress(OSError):  # what was not sent yet
                     pipe.close()
-        self._all = []
+        self.processes = []
 
-    def _start(self) -> None:
+    def start(self) -> None:
+        """Starts one more process."""
         command = [sys.executable, "-P", "-m", "ordercast.pipeline.audit.worker"]
         here = {**os.environ, "PYTHONPATH": os.pathsep.join(part for part in sys.path if part)}
         process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=here)  # noqa: S603
-        self._all.append(process)
+        self.processes.append(process)
         self._idle.put(process)
 
     def _run(self, job: Job) -> bytes:

@@ -97,14 +97,14 @@ class DurableNode(ByNode):
                 if kind == "send":
                     out.append(what)
                 else:
-                    self._do(kind, what, found)
+                    self.perform(kind, what, found)
         else:
             found = super().handle(event)
-        for output in sorted(found, key=self._tells_of_own_view):
-            self._log_output(output, out)
+        for output in sorted(found, key=self.tells_of_own_view):
+            self.log_output(output, out)
         return out
 
-    def _tells_of_own_view(self, output: Output) -> bool:
+    def tells_of_own_view(self, output: Output) -> bool:
         """By it others may enter the view that this node has perhaps just entered: said after that is noted."""
         unit: Any = getattr(output.unit, "unit", None) if isinstance(output, Send) else None
         before = isinstance(unit, (*PROMISES, Install)) and unit.view < self.member.current.view.number
@@ -141,7 +141,8 @@ class DurableNode(ByNode):
 
     # --- what is written ---
 
-    def _log_output(self, output: Output, out: list[Output]) -> None:
+    def log_output(self, output: Output, out: list[Output]) -> None:
+        """Writes what an output promises, and lets it go when that is on the disk."""
         if isinstance(output, Deliver):
             out.append(output)
             if self.behind is None:
@@ -152,7 +153,7 @@ class DurableNode(ByNode):
             out.append(self._told(output))
             self._enter_view(out)
         elif isinstance(output, Send) and isinstance(output.unit, ViewUnit) and isinstance(output.unit.unit, PROMISES):
-            self._promise(output, output.unit.unit.view, out)
+            self.promise(output, output.unit.unit.view, out)
         elif isinstance(output, Send) and isinstance(getattr(output.unit, "unit", None), DECISIONS):
             self._say_when_synced(output, out)
         else:
@@ -166,7 +167,7 @@ class DurableNode(ByNode):
         self.standing = standing
         out.append(self.log.write_note(encode_standing(standing)))  # type: ignore[arg-type]
 
-    def _promise(self, output: Send, view: int, out: list[Output]) -> None:
+    def promise(self, output: Send, view: int, out: list[Output]) -> None:
         """What it says of a promise is said when the promise is on the disk: after a restart it still holds."""
         standing, acceptor = self.standing, self.member.acceptor
         if standing is not None and standing.view.number == view:  # else a later view is noted already
@@ -186,11 +187,12 @@ class DurableNode(ByNode):
 
     def _when_synced(self, kind: str, what: Any, out: list[Output]) -> None:
         if not self.log.hold(kind, what):
-            self._do(kind, what, out)
+            self.perform(kind, what, out)
 
-    def _do(self, kind: str, what: Any, out: list[Output]) -> None:
+    def perform(self, kind: str, what: Any, out: list[Output]) -> None:
+        """Does what waited for the disk, or for another node."""
         if kind == "loaded":
-            self._loaded(out)
+            self.note_loaded(out)
         elif self.restarting:
             found = self.restart.noted(what) if kind == "noted" else self.restart.log_is(*self.log.durable_end)
             self._carry_out_restart(found, out)
@@ -224,26 +226,26 @@ class DurableNode(ByNode):
         if part.start not in self.log.places():  # of an earlier question
             out.append(Discard(OutsideView(part.source, part), "old"))
         elif self.behind is not None and part.view == self.behind:
-            self._write_part(part, out)
+            self.write_part(part, out)
             self.behind = None
             self.positions[part.view] = part.end[0]
             out += [self.log.write(packet) for packet in self.waiting]  # type: ignore[misc]
             self.waiting = []
             self._when_synced("loaded", None, out)
         elif plan is not None and part.end == (plan.position, plan.hash) and self.log.end != part.end:
-            self._write_part(part, out)
+            self.write_part(part, out)
             self._when_synced("fetched", None, out)
         else:
             out.append(Discard(OutsideView(part.source, part), "old"))
 
-    def _write_part(self, part: LogPart, out: list[Output]) -> None:
+    def write_part(self, part: LogPart, out: list[Output]) -> None:
         """Drops what was never agreed on, and writes what follows."""
         if self.log.end != part.start:
             self.log.drop_above(part.start)
             out.append(DropLog(part.start[0]))  # type: ignore[arg-type]
         out += [self.log.write(packet) for packet in part.packets]  # type: ignore[misc]
 
-    def _loaded(self, out: list[Output]) -> None:
+    def note_loaded(self, out: list[Output]) -> None:
         """What it lacked is on its disk: it counts from now on."""
         if self.standing is not None and not self._has_ended():
             self._note(self.standing.with_complete(), out)

@@ -99,8 +99,8 @@ class LongRun:
     def indexed(cls, task: AuditTask, asked: Asked, run_tasks: RunTasks) -> "LongRun":
         """Builds the index of a run's row groups."""
         nodes = task.row[NODES]
-        files, rows = _summarised_together(task, _ROWS_FOR_EACH_NODE * nodes if nodes >= MANY_NODES else 0)
-        tasks = [IndexTask(nodes, start, tuple(files[start:end])) for start, end in _index_tasks(rows)]
+        files, rows = summarised_together(task, _ROWS_FOR_EACH_NODE * nodes if nodes >= MANY_NODES else 0)
+        tasks = [IndexTask(nodes, start, tuple(files[start:end])) for start, end in index_tasks(rows)]
         found: list[RowGroupSummary] = []
         for answer in run_tasks(TaskKind.INDEX, [msgspec.msgpack.encode(one) for one in tasks]):
             found += answer_of(answer, list[RowGroupSummary])
@@ -227,7 +227,7 @@ class LongRun:
         return promise is not kept or bool(self.row.get(COMPLETE, True))
 
 
-def _summarised_together(task: AuditTask, least: int) -> tuple[list[RowGroups], list[int]]:
+def summarised_together(task: AuditTask, least: int) -> tuple[list[RowGroups], list[int]]:
     """The row groups of a run, neighbours of one file together until they have so many rows; and how many these are."""
     files: list[RowGroups] = []
     rows: list[int] = []
@@ -244,7 +244,7 @@ def _summarised_together(task: AuditTask, least: int) -> tuple[list[RowGroups], 
     return files, rows
 
 
-def _index_tasks(rows: Sequence[int]) -> Iterator[tuple[int, int]]:
+def index_tasks(rows: Sequence[int]) -> Iterator[tuple[int, int]]:
     """Divides row groups of so many rows into tasks."""
     start = size = 0
     for number, more in enumerate(rows):
