@@ -114,5 +114,5 @@ if not TYPE_CHECKING:  # type checkers see the imports above, and so report a mi
         return found
 
     def __dir__():
-        """All public names, loaded or not."""
-        return sorted({*__all__, *globals()})
+        """All public names, loaded or not, and nothing that this module only uses."""
+        return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})
