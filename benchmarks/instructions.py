@@ -49,7 +49,8 @@ def counted(tree: Path, protocol: str, nodes: int, loss: float, receipts: int) -
     """Instructions of a process that does that, and the receipts."""
     words = [sys.executable, __file__, "--one", str(tree), protocol, str(nodes), str(loss), str(receipts)]
     valgrind = ["valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"]
-    environment = {**os.environ, "PYTHONHASHSEED": "0", "PYTHONPATH": ""}
+    environment = {**os.environ, "PYTHONHASHSEED": "0", "PYTHONPATH": "", "PYTHONDONTWRITEBYTECODE": ""}
+    subprocess.run(words, capture_output=True, check=True, env=environment)  # noqa: S603 - compiles what it imports
     ended = subprocess.run([*valgrind, *words], capture_output=True, text=True, check=True, env=environment)  # noqa: S603
     found = re.search(r"I\s+refs:\s+([\d,]+)", ended.stderr)
     assert found is not None, ended.stderr
