@@ -401,7 +401,7 @@ SUITES = (
                 for name in ("beside_relay", "fragmentation", "gathering", "packing", "reorder_buffer")
             ),
             *(f"live.host.{name}" for name in ("flow_control", "congestion", "round_trips")),
-            "live.host.message_fragments",
+            *("live.host.message_fragments", "live.durability", "live.host.durable.tellings"),
         ],
         Battery(
             [
@@ -411,6 +411,7 @@ SUITES = (
                     f"live.test_{name}"
                     for name in ("ordered_streams", "round_trips", "message_fragments", "echoes", "beside_relay")
                 ),
+                *("live.durable.test_durability", "live.durable.test_tellings"),
             ]
         ),
     ),

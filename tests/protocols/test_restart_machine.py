@@ -111,7 +111,7 @@ def test_one_that_has_forgotten_says_nothing() -> None:
     b = Process("B", 5, Standing(LAST.view, complete=False, forgot=True))
     talk(b)
     assert b.said == []
-    assert b.machine.waits_for == "its log was damaged: it joins the others when they have begun"
+    assert b.machine.waits_for == "the others, which have to begin without it: its own log was damaged"
 
 
 def test_a_log_that_does_not_become_that_of_the_plan_gives_it_up() -> None:

@@ -101,7 +101,7 @@ def test_who_has_forgotten_has_no_vote_when_all_failed(tmp_path: Path) -> None:
 
         found = await asyncio.gather(*(alone(each, 1.5) for each in NAMES), return_exceptions=True)
         assert all(isinstance(each, JoinError) for each in found), "A alone is no majority"
-        assert "its log was damaged: it joins the others when they have begun" in str(found[1])
+        assert "the others, which have to begin without it: its own log was damaged" in str(found[1])
         groups = await asyncio.gather(alone("A", 20, force=True), alone("B", 20), alone("C", 20))
         await groups[2].send(b"all again", until="durable")
         await asyncio.gather(*(group.close() for group in groups))

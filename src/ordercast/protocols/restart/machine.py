@@ -111,7 +111,7 @@ class RestartMachine(DeclaredState):
         self.ready = self.begins = False
         self.apart = standing.forgot and not force
         self.offered = set()
-        self.waits_for = "its log was damaged: it joins the others when they have begun" if self.apart else ""
+        self.waits_for = "the others, which have to begin without it: its own log was damaged" if self.apart else ""
 
     # --- inputs ---
 
