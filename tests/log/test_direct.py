@@ -142,6 +142,7 @@ def test_what_cannot_be_direct_goes_through_the_cache_and_is_not_tried_again(
         assert file.read(start, len(data)) == data
     assert calls.direct == []
     assert len(tried) == (what not in {"flag", "advice"})
+    monkeypatch.undo()
     file.close()
 
 
@@ -166,6 +167,7 @@ def test_no_file_stays_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fai
         monkeypatch.setattr(os, "open", refuse(errno.EINVAL))
     file.write(0, [bytes(MIN_SIZE)])
     assert bool(calls.direct) is not fails
+    monkeypatch.undo()
     file.close()
     assert open_files() == before
 
