@@ -20,6 +20,7 @@ from ordercast.pipeline.soak.worker import soak_one
 from ordercast.protocols.registry import machine_class
 from ordercast.simulator import machines, simulation
 from ordercast.swarm.draw import draw_config
+from ordercast.swarm.draw_long import draw_long
 from ordercast.swarm.draw_membership import draw_changing
 from ordercast.swarm.draw_restarts import draw_restarting
 from ordercast.swarm.run_audit import attempt, audit_rows, failures_of
@@ -29,16 +30,20 @@ from tests.protocols.prito.test_prito_bound import stream
 
 DRAWS = 40
 """Runs that swarm and soak may draw."""
+LONG_RUNS = {"many packets": 0, "many messages": 3}
+"""Numbers of long runs: in one priority runs end many times, in the other a sender has more than 2¹⁶ messages."""
+_PACKETS = 3_000
 MOST_STATES = 60_000
 """Of a search of members, whose scenarios have up to three million: what is broken is found soon."""
 
 
 def by_search(blind: BlindMachine, protocol: str) -> str:
-    """The broken promise that a search of the default scripts finds; empty if none."""
-    how = {"losses": 0, "firings": 0, "nodes": 2, **dict(blind.how)}
-    nodes = int(how.pop("nodes"))
-    lines = default_scripts(protocol, nodes)
-    lines[0] = lines[0] or "c"
+    """The broken promise that a search of its scripts finds, or of the default ones; empty if none."""
+    how = {"losses": 0, "firings": 0, "nodes": 2, "lines": (), **dict(blind.how)}
+    nodes, lines = int(how.pop("nodes")), [*how.pop("lines")]
+    if not lines:
+        lines = default_scripts(protocol, nodes)
+        lines[0] = lines[0] or "c"
     report = explore(scenario(protocol, lines, machine=blind.of(protocol), **how), max_states=200_000)
     return report.counterexample.sentence if report.counterexample is not None else ""
 
@@ -65,11 +70,13 @@ def _run(protocol: str) -> RunConfig:
 
 
 def _draws(protocol: str) -> Iterator[tuple[str, RunConfig]]:
-    """Random runs; and with priorities a stream of urgent messages, in which others starve if runs do not end."""
+    """Random runs, then long ones; with priorities first a stream of urgent messages, in which others may starve."""
     if protocol in BY_PRIORITY:
         yield "stream", msgspec.structs.replace(stream(messages=200), protocol=protocol, record=TraceDetail.ALL)
     for number in range(DRAWS):
         yield f"run {number}", draw_config(number, protocol=protocol, most_nodes=4, receipts=150)
+    for name, number in LONG_RUNS.items():
+        yield name, draw_long(number, protocol, packets=_PACKETS)
 
 
 def by_swarm(blind: BlindMachine, protocol: str) -> str:

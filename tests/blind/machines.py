@@ -29,7 +29,10 @@ from ordercast.model.machine import (
 from ordercast.model.units import DataUnit, Packet, Unit
 from ordercast.protocols.prito.delivery import PriorityOrder
 from ordercast.protocols.registry import PROTOCOLS, machine_class
+from ordercast.protocols.to.delivery import Deliveries
 from ordercast.protocols.to.machine import TotalOrderBroadcast
+from ordercast.protocols.to.units import PolicyUnit
+from tests.explorer.broken_sequencer import WaitsForOneHolder
 
 EVERY = tuple(sorted(PROTOCOLS))
 BY_LEVELS = tuple(protocol for protocol in EVERY if protocol != "sequencer")  # they deliver what is acknowledged
@@ -38,7 +41,14 @@ BY_PRIORITY = ("prio", "prito")
 SEARCH, AUDIT, SWARM, SOAK = "search", "audit", "swarm", "soak"
 NOT_BY_TRACES = (SEARCH, SWARM, SOAK)
 """What a trace of a run that was cut off would show, too: it is a matter of those that know when a run should end."""
-_BUFFER = 16
+_BUFFER, _SIXTEEN_BITS, _ENDS = 16, 1 << 16, 60
+TWO_HOLDERS_CRASH: tuple[tuple[str, Any], ...] = (
+    ("lines", ("", "a", "", "", "")),
+    ("resilience", 2),
+    ("crashes", 2),
+    ("losses", 3),
+)
+"""With fewer than five members no two of them may be missing; two losses are not enough."""
 LOSS, THREE = (("losses", 1), ("firings", 1)), (("nodes", 3),)
 
 
@@ -217,6 +227,42 @@ class _KeepsElsewhere(Spoiler):
         return outputs
 
 
+class _KeepsNumbers(Spoiler):
+    """One of each message, as who knows duplicates by all that it has had."""
+
+    known: set[tuple[int, int]]
+
+    def remember(self) -> None:
+        self.known = set()
+
+    def spoil(self, event: Input, outputs: list[Output]) -> list[Output]:
+        del event
+        self.known |= {(output.packet.source, output.packet.first) for output in outputs if isinstance(output, Deliver)}
+        return outputs
+
+
+class _FailsAtPacket(Spoiler):
+    """Numbers of packets are compared in sixteen bits at one node: one is taken for a duplicate."""
+
+    def spoil(self, event: Input, outputs: list[Output]) -> list[Output]:
+        del event
+        return [output for output in outputs if not (isinstance(output, Deliver) and self._is_old(output.packet.seq))]
+
+    def _is_old(self, seq: int) -> bool:
+        return self.at_node == 1 and seq > 0 and not seq % _SIXTEEN_BITS
+
+
+class _FailsAtMessage(Spoiler):
+    """The same of messages, whose numbers a batch passes."""
+
+    def spoil(self, event: Input, outputs: list[Output]) -> list[Output]:
+        del event
+        return [output for output in outputs if not (isinstance(output, Deliver) and self._is_old(output.packet))]
+
+    def _is_old(self, packet: Packet) -> bool:
+        return self.at_node == 1 and packet.first <= _SIXTEEN_BITS < packet.first + len(packet.lengths)
+
+
 class _DeliversOtherBytes(Spoiler):
     """From 16 bytes on, those of the message delivered before: a buffer is used again before it was read."""
 
@@ -284,12 +330,29 @@ class _NeverEndsRuns(PriorityOrder):
         return 0
 
 
+class _EndsSixtyRuns(PriorityOrder):
+    ended: int
+
+    def __init__(self, config: GroupConfig, deliveries: Deliveries) -> None:
+        super().__init__(config, deliveries)
+        self.ended = 0
+
+    def reached(self, unit: PolicyUnit, out: list[Output]) -> None:
+        self.ended += 1
+        if self.ended <= _ENDS:
+            super().reached(unit, out)
+
+    def timer_to_set(self) -> int:
+        return 0 if self.ended >= _ENDS else super().timer_to_set()
+
+
 class BlindMachine(NamedTuple):
     """A way to break one promise."""
 
     name: str
     spoiler: type[Spoiler] | None = None
     policy: type[PriorityOrder] | None = None
+    machine: type[Machine] | None = None
     protocols: tuple[str, ...] = EVERY
     noticed_by: tuple[str, ...] = (SEARCH, AUDIT, SWARM, SOAK)
     """The judges that this is a matter of."""
@@ -303,7 +366,7 @@ class BlindMachine(NamedTuple):
 
 @cache
 def _machine(blind: BlindMachine, protocol: str) -> type[Machine]:
-    base: Any = machine_class(protocol, Rules.SOUND)
+    base: Any = blind.machine or machine_class(protocol, Rules.SOUND)
     if blind.policy is not None:
         policy = blind.policy
 
@@ -352,6 +415,9 @@ BLIND = (
     BlindMachine("sends everything twice though nothing was lost", _CopiesAll, noticed_by=(SWARM, SOAK)),
     BlindMachine("sends data twice and does not call the second one a copy", _CopiesUnsaid, noticed_by=(SWARM, SOAK)),
     BlindMachine("keeps everything where it is not asked for it", _KeepsElsewhere, noticed_by=NOT_BY_TRACES),
+    BlindMachine("keeps a number of each message for ever", _KeepsNumbers, noticed_by=(SWARM, SOAK)),
+    BlindMachine("fails at a sender's 65,536th packet", _FailsAtPacket, noticed_by=(SWARM, SOAK)),
+    BlindMachine("fails at a sender's 65,536th message", _FailsAtMessage, noticed_by=(SWARM, SOAK)),
     BlindMachine("delivers other bytes under the right number", _DeliversOtherBytes, noticed_by=(SWARM, SOAK)),
     BlindMachine("tells no level", _TellsNoLevel, noticed_by=NOT_BY_TRACES),
     BlindMachine("never tells a sender that its messages are stable", _TellsNoSender, noticed_by=NOT_BY_TRACES),
@@ -359,4 +425,12 @@ BLIND = (
     BlindMachine("ignores priorities", policy=_IgnoresPriorities, protocols=BY_PRIORITY),
     BlindMachine("delivers the least urgent first", policy=_LeastUrgentFirst, protocols=BY_PRIORITY),
     BlindMachine("never ends a run", policy=_NeverEndsRuns, protocols=BY_PRIORITY, noticed_by=(SWARM, SOAK)),
+    BlindMachine("ends sixty runs and no more", policy=_EndsSixtyRuns, protocols=BY_PRIORITY, noticed_by=(SWARM, SOAK)),
+    BlindMachine(
+        "is satisfied with one holder, whatever the resilience",
+        machine=WaitsForOneHolder,
+        protocols=("sequencer",),
+        noticed_by=(SEARCH,),
+        how=TWO_HOLDERS_CRASH,
+    ),
 )

@@ -12,8 +12,9 @@ from typing import Any
 from ordercast.explorer.log_scenarios import LOG_SCENARIOS
 from ordercast.explorer.membership_scenarios import SCENARIOS
 from ordercast.model.machine import Machine
+from ordercast.model.services import Service
 from tests.blind.judges import JUDGES, OF_MEMBERS
-from tests.blind.machines import LOSS, SEARCH, THREE, BlindMachine, Spoiler
+from tests.blind.machines import LOSS, SEARCH, THREE, TWO_HOLDERS_CRASH, BlindMachine, Spoiler
 from tests.blind.members import BY_LOGS, LOGS, VIEWS, BlindMember
 
 Bounds = tuple[tuple[str, Any], ...]
@@ -25,6 +26,11 @@ SEARCHES: dict[str, Bounds] = {
     "early timers": (("firings", 2),),
 }
 """Searches of the default scripts, by what they have besides."""
+
+SEARCHES_OF_SEQUENCERS: dict[str, Bounds] = {
+    "a crash": (("lines", ("", "a", "")), ("crashes", 1), ("resilience", 1), ("firings", 2)),
+    "five with resilience 2": TWO_HOLDERS_CRASH,
+}
 
 
 def machine_in(place: str) -> type:
@@ -57,7 +63,8 @@ def judged(machine: type, protocol: str) -> Iterator[tuple[str, str]]:
     """What each judge says, one after the other; empty if it notices nothing."""
     is_spoiler = issubclass(machine, Spoiler)
     make: Callable[..., BlindMachine] = BlindMachine if is_spoiler else _Given
-    for name, bounds in SEARCHES.items():
+    searches = {**SEARCHES, **(SEARCHES_OF_SEQUENCERS if protocol == Service.SEQUENCED.value else {})}
+    for name, bounds in searches.items():
         yield f"search, {name}", JUDGES[SEARCH](make(machine.__name__, machine, how=bounds), protocol)
     for name, judge in JUDGES.items():
         if name != SEARCH:

@@ -41,7 +41,7 @@ def test_a_soak_draws_all_protocols_faults_and_sizes() -> None:
     kinds = {type(fault).__name__ for config in configs for fault in config.faults}
     assert kinds == {"Loss", "Bursts", "Duplicates", "Pause", "Split", "Crash"}
     assert max(config.group.nodes for config in configs) == 64
-    assert {config.workload.batch for config in configs} == {1, 3, 4, 16, 64, 256}
+    assert {config.workload.batch for config in configs} == {1, 3, 4, 16, 64, 256, 1024}
     assert {config.record for config in configs} == {TraceDetail.ALL, TraceDetail.DELIVERIES}
     assert len({config.name() for config in configs}) == 700
     assert all(config.seed == number for number, config in enumerate(configs))

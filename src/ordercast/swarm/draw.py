@@ -11,6 +11,8 @@ from ordercast.model.runs import Channel, Network, Pattern, RunConfig, Workload
 from ordercast.swarm.draw_sequencer import for_sequencer
 
 replace = msgspec.structs.replace
+_LARGE_NUMBERS = 0.15
+_BITS = (8, 16, 31, 32)
 
 
 @dataclass(frozen=True)
@@ -106,7 +108,7 @@ def _draw_config(number: int, sizes: Sizes) -> RunConfig:
             quota=rng.choice([1, 2, 4, 16, 256, 256]),
             infer_losses=rng.random() < 0.3,
             polls_to_abort=1_000_000_000,  # pauses and splits end, so that no node needs to abort
-            first_seq=tuple(rng.randint(0, 9) for _ in range(nodes)) if rng.random() < 0.3 else (),
+            first_seq=_first_numbers(rng, Random(f"swarm/numbers/{number}"), nodes),
             timing=work.timing(network, nodes),
         ),
         network=network,
@@ -114,6 +116,15 @@ def _draw_config(number: int, sizes: Sizes) -> RunConfig:
         faults=_draw_faults(rng, nodes, sizes.rates),
         seed=number,
     )
+
+
+def _first_numbers(rng: Random, rng_of_large: Random, nodes: int) -> tuple[int, ...]:
+    """The first numbers of packets: small ones, or a few below a power of two at which fewer bits would not do."""
+    small = tuple(rng.randint(0, 9) for _ in range(nodes)) if rng.random() < 0.3 else ()
+    if rng_of_large.random() >= _LARGE_NUMBERS:
+        return small
+    power = rng_of_large.choice(_BITS)
+    return tuple((1 << power) - rng_of_large.randint(0, 9) for _ in range(nodes))
 
 
 def _draw_network(rng: Random) -> Network:

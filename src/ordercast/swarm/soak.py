@@ -16,6 +16,7 @@ from ordercast.model.services import Service
 from ordercast.protocols.registry import PROTOCOLS
 from ordercast.simulator import RunResult
 from ordercast.swarm.draw import Sizes, draw_sized
+from ordercast.swarm.draw_long import draw_long
 from ordercast.swarm.draw_membership import draw_changing
 from ordercast.swarm.draw_restarts import draw_restarting
 from ordercast.swarm.draw_sequencer import BEYOND
@@ -31,13 +32,14 @@ _BUSY = (Pattern.EVERYBODY, Pattern.STEADY, Pattern.BURSTY)  # all nodes send
 _GENTLE = (0.0, 0.001, 0.01, 0.02)
 _LARGE = Sizes(least_nodes=8, most_nodes=64, receipts=30_000, batches=(1, 4, 16), rates=_GENTLE)
 _PACKED = Sizes(least_nodes=8, most_nodes=32, receipts=1_000_000, batches=(64, 256), rates=_GENTLE)
+_LONG = 0.03
 _DRAWN = (_SMALL, _SMALL, _SMALL, _SMALL, _SMALL, _MIDDLING, _LARGE, _PACKED, _PACKED, _PACKED)
 
 
 def soak_config(
     number: int, protocols: Sequence[str] = EVERY_PROTOCOL, *, views: bool = False, logs: bool = False
 ) -> RunConfig:
-    """The run of a number: protocols alternate; half of the runs are small, and some have many nodes.
+    """The run of a number: protocols alternate; half of the runs are small, some have many nodes, and a few are long.
 
     Of runs with large packets only sends and deliveries are recorded, so that levels are not audited. `views`: all runs
     are of small groups whose members change; `logs`: whose nodes have durable logs, and are killed and started again.
@@ -47,6 +49,8 @@ def soak_config(
         return draw_restarting(number, protocol)
     if views:
         return draw_changing(number, protocol)
+    if Random(f"soak/long/{number}").random() < _LONG:
+        return draw_long(number, protocol)
     rng = Random(f"soak/{number}")
     drawn = number % BEYOND
     if protocol == Service.SEQUENCED.value and rng.random() < 0.5:
