@@ -13,9 +13,9 @@ from ordercast.explorer.log_scenarios import LOG_SCENARIOS
 from ordercast.explorer.membership import MemberMachine
 from ordercast.explorer.membership_scenarios import SCENARIOS, scenario_of
 from ordercast.explorer.scenarios import default_scripts, scenario
-from ordercast.model.config import GroupConfig, Rules
-from ordercast.model.faults import Loss
-from ordercast.model.runs import RunConfig, TraceDetail, Workload
+from ordercast.model.config import MILLISECOND, GroupConfig, Rules
+from ordercast.model.faults import Join, Leave, Loss
+from ordercast.model.runs import Network, RunConfig, TraceDetail, Workload
 from ordercast.pipeline.soak.worker import soak_one
 from ordercast.protocols.registry import machine_class
 from ordercast.simulator import machines, simulation
@@ -127,6 +127,21 @@ def member_by_search(blind: BlindMember, protocol: str) -> str:
 def _changing(blind: BlindMember, protocol: str) -> Iterator[RunConfig]:
     for number in range(DRAWS):
         yield draw_restarting(number, protocol) if blind.about == LOGS else draw_changing(number, protocol)
+    if blind.about != LOGS:
+        yield _calm(protocol)
+
+
+def _calm(protocol: str) -> RunConfig:
+    """One joins and one leaves, and nothing is lost: nobody else may be missing in the end."""
+    run = RunConfig(
+        protocol=protocol,
+        group=GroupConfig(nodes=4, views=True),
+        network=Network(channel=machine_class(protocol, Rules.SOUND).needs),
+        workload=Workload(messages=30),
+        faults=(Join(node=3, at=2 * MILLISECOND), Leave(node=2, at=40 * MILLISECOND)),
+        seed=1,
+    )
+    return run.with_default_timeouts()
 
 
 def member_by_audit(blind: BlindMember, protocol: str) -> str:

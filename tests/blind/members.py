@@ -1,22 +1,27 @@
 """Members that break one promise of views or logs each, as the simulator and the explorer run them."""
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from msgspec.structs import replace
 
 from ordercast.explorer.membership import MemberMachine
 from ordercast.model.config import GroupConfig
 from ordercast.model.machine import (
+    Abort,
     Deliver,
     Depart,
     Input,
     Machine,
+    NotSent,
     Output,
+    Reached,
+    Submit,
     Suspect,
     ViewInstalled,
 )
 from ordercast.model.runs import WITH_LOGS, RunConfig
+from ordercast.model.services import BROADCASTS
 from ordercast.protocols.restart.node_log import Recovered, WriteNote, WritePacket
 from ordercast.simulator.machines import machine_of
 from tests.blind.machines import AUDIT, EVERY, SEARCH, SOAK, SWARM, Spoiler, in_front_of
@@ -25,6 +30,8 @@ VIEWS, LOGS = "views", "logs"
 ALL_JUDGES = (SEARCH, AUDIT, SWARM, SOAK)
 NOT_BY_TRACES = (SEARCH, SWARM, SOAK)
 BY_LOGS = tuple(sorted(WITH_LOGS))
+SELECTIVE = tuple(protocol for protocol in EVERY if protocol not in BROADCASTS)
+_PATIENCE = 20
 _ONE, _SENDER = 0, 1
 """The node that does it, and the one whose messages it is about: in the searches E2 is the one that sends."""
 
@@ -106,6 +113,64 @@ class _IgnoresFailures(Spoiler):
 
     def takes(self, event: Input) -> bool:
         return not isinstance(event, Suspect) and getattr(event, "name", "") != "view.beat"
+
+
+class _SaysNotSent(Spoiler):
+    """It says of one submission of three that its destinations are gone, and forgets it."""
+
+    submitted: int
+
+    def remember(self) -> None:
+        self.submitted = 0
+
+    def takes(self, event: Input) -> bool:
+        self.submitted += isinstance(event, Submit)
+        return not self._refuses(event)
+
+    def spoil(self, event: Input, outputs: list[Output]) -> list[Output]:
+        return [NotSent(len(event.lengths))] if isinstance(event, Submit) and self._refuses(event) else outputs
+
+    def _refuses(self, event: Input) -> bool:
+        return isinstance(event, Submit) and not self.submitted % 3
+
+
+class _SendsToFewer(Spoiler):
+    """One of the members that it is asked to send to is left out."""
+
+    def given(self, event: Input) -> Input:
+        fewer = event.destinations & ~1 if isinstance(event, Submit) and self.at_node else 0
+        return replace(event, destinations=fewer) if isinstance(event, Submit) and fewer else event
+
+
+class _TellsNoLevel(Spoiler):
+    def spoil(self, event: Input, outputs: list[Output]) -> list[Output]:
+        del event
+        return [output for output in outputs if not isinstance(output, Reached)]
+
+
+class _GivesUpForNothing(Spoiler):
+    """It says that too few answer, though all do, and is silent from then on."""
+
+    delivered: int
+
+    def remember(self) -> None:
+        self.delivered = 0
+
+    def takes(self, event: Input) -> bool:
+        del event
+        return self.delivered <= _PATIENCE
+
+    def spoil(self, event: Input, outputs: list[Output]) -> list[Output]:
+        del event
+        before = self.delivered
+        self.delivered += sum(isinstance(output, Deliver) for output in outputs) if self.at_node == _SENDER else 0
+        gives_up = before <= _PATIENCE < self.delivered
+        return [*outputs, Abort("nobody answers", without_quorum=True)] if gives_up else outputs
+
+    def waits_for(self) -> tuple[str, ...]:
+        """Nothing, when it has given up."""
+        waits: tuple[str, ...] = () if self.delivered > _PATIENCE else cast("Any", super()).waits_for()
+        return waits
 
 
 class _LogsAnotherOrder(Spoiler):
@@ -206,6 +271,10 @@ MEMBERS = (
     BlindMember("drops what it lacked when a view ends", _DropsTheFlush),
     BlindMember("does not tell its application of views", _TellsNoView),
     BlindMember("tells of other members than were agreed on", _TellsOthersThanDecided),
+    BlindMember("says that messages have no destination any more", _SaysNotSent, noticed_by=(SWARM, SOAK)),
+    BlindMember("sends to fewer members than asked", _SendsToFewer, VIEWS, SELECTIVE, (SWARM, SOAK)),
+    BlindMember("tells no level in a group with views", _TellsNoLevel, noticed_by=NOT_BY_TRACES),
+    BlindMember("gives a healthy group up", _GivesUpForNothing, noticed_by=(SWARM, SOAK)),
     BlindMember("never leaves", _NeverLeaves, noticed_by=(SEARCH,)),
     BlindMember("never learns that somebody has failed", _IgnoresFailures, noticed_by=NOT_BY_TRACES, scenario="crash"),
     BlindMember(

@@ -10,7 +10,19 @@ from ordercast.model.config import GroupConfig, Rules
 from ordercast.model.declared_state import DeclaredState
 from ordercast.model.faults import Loss
 from ordercast.model.kept import kept_by
-from ordercast.model.machine import Deliver, Input, Machine, Numbered, Output, Receive, Send, Submit
+from ordercast.model.machine import (
+    Deliver,
+    Input,
+    Level,
+    Machine,
+    NotSent,
+    Numbered,
+    Output,
+    Reached,
+    Receive,
+    Send,
+    Submit,
+)
 from ordercast.model.runs import Network, RunConfig, Workload
 from ordercast.model.units import DataUnit, Packet
 from ordercast.protocols.registry import PROTOCOLS, machine_class
@@ -19,7 +31,9 @@ from ordercast.simulator import simulate
 from ordercast.simulator.simulation import Simulation
 from ordercast.simulator.watch.contents import Contents
 from ordercast.simulator.watch.copies import Copies
-from ordercast.swarm.run_audit import KEEPS, UNSAID, WRONG_CONTENT, failures_of
+from ordercast.simulator.watch.flight import Flight
+from ordercast.simulator.watch.receipts import Receipts
+from ordercast.swarm.run_audit import KEEPS, UNSAID, WINDOW, WRONG_CONTENT, failures_of
 
 
 def config_of(protocol: str = "spo", *, batch: int = 1, loss: float = 0.1) -> RunConfig:
@@ -198,28 +212,52 @@ def test_each_submission_has_a_content_of_its_own() -> None:
 
 
 @pytest.mark.parametrize(
-    ("has_views", "order", "wrong"), [(False, (0, 1), 0), (False, (1,), 1), (True, (1,), 0), (True, (1, 0), 1)]
+    ("members", "order", "wrong"),
+    [(None, (0, 1), 0), (None, (1,), 1), (0b11, (1,), 1), (0b100, (1,), 0), (0b100, (1, 0), 1)],
 )
-def test_submissions_are_numbered_in_their_order_and_with_views_some_are_not(
-    has_views: bool, order: tuple[int, ...], wrong: int
+def test_submissions_are_numbered_in_their_order_but_those_without_a_destination_among_the_members(
+    members: int | None, order: tuple[int, ...], wrong: int
 ) -> None:
-    contents, given = submitted(has_views=has_views)
+    contents, given = submitted(has_views=members is not None)
+    if members is not None:
+        contents.install(0, members)
     for first, at in enumerate(order):
-        contents.number(0, packet_of(given[at], first))
+        contents.number(0, packet_of(given[at], first, destinations=given[at].destinations & (members or -1)))
     assert len(contents.wrong) == wrong
 
 
 @pytest.mark.parametrize(
-    ("has_views", "to_all", "destinations", "wrong"),
-    [(False, False, 0b01, 1), (True, False, 0b01, 0), (True, False, 0b111, 1), (True, True, 0b111, 0)],
+    ("views", "destinations", "wrong"),
+    [
+        ((), 0b01, 1),
+        ((), 0b11, 0),
+        ((0b11,), 0b01, 1),
+        ((0b11,), 0b111, 1),
+        ((0b01,), 0b01, 0),
+        ((0b01, 0b11), 0b01, 0),
+        ((0b01, 0b11), 0b11, 0),
+    ],
 )
-def test_what_is_numbered_goes_to_those_that_it_is_for(
-    has_views: bool, to_all: bool, destinations: int, wrong: int
+def test_what_is_numbered_goes_to_those_of_its_destinations_that_are_members(
+    views: tuple[int, ...], destinations: int, wrong: int
 ) -> None:
-    contents = Contents(2, has_views=has_views)
-    given = contents.submit(0, replace(A, to_all=to_all))
-    contents.number(0, packet_of(given, destinations=destinations))
+    contents = Contents(2, has_views=bool(views))
+    for members in views:
+        contents.install(0, members)
+    contents.number(0, packet_of(contents.submit(0, A), destinations=destinations))
     assert len(contents.wrong) == wrong
+
+
+@pytest.mark.parametrize(("members", "left"), [(0b11, ["E1 never sends 2"]), (0b100, [])])
+def test_what_is_never_numbered_has_no_destination_among_the_members(members: int, left: list[str]) -> None:
+    contents, given = submitted(has_views=True)
+    contents.install(0, members)
+    assert [sentence[:16] for sentence in contents.unsent([0, 1])] == left
+    contents.install(0, 0b11)
+    if left:
+        contents.number(0, packet_of(given[0]))
+        contents.number(0, packet_of(given[1], 1))
+    assert not list(contents.unsent([0, 1]))
 
 
 def test_what_is_delivered_is_what_was_numbered() -> None:
@@ -236,10 +274,74 @@ def test_what_is_delivered_is_what_was_numbered() -> None:
 
 
 def test_a_number_is_of_one_message() -> None:
-    contents, given = submitted(has_views=True)
+    contents, given = submitted()
     contents.number(0, packet_of(given[0]))
     contents.number(0, packet_of(given[1]))
     assert contents.wrong == ["E1 gives the number of E1#0 to a second message"]
+
+
+# --- packets in flight ---
+
+
+class NoWindow(Spo):
+    """Numbers all that is submitted, whatever its window."""
+
+    def __init__(self, me: int, config: GroupConfig) -> None:
+        super().__init__(me, replace(config, window=1_000))
+
+
+def test_more_packets_in_flight_than_the_window_are_noticed() -> None:
+    config = replace(config_of(), group=GroupConfig(nodes=3, window=4), workload=Workload(messages=12, gap=0))
+    assert WINDOW in {failure.kind for failure in failures_of(config, NoWindow)}
+    assert WINDOW not in {failure.kind for failure in failures_of(config)}
+
+
+def test_a_packet_is_in_flight_until_another_has_it_or_its_source_delivers_it() -> None:
+    flight = Flight(2)
+    own, first, second = packet_of(A, 0, destinations=0b01), packet_of(A, 1), packet_of(A, 2)
+    for packet in (own, first):
+        flight.number(0, packet)
+    flight.reach(0, Reached(Level.ACCEPTED, first))
+    flight.number(0, second)
+    assert flight.most == [2, 0]
+    flight.reach(1, Reached(Level.ACCEPTED, first))
+    flight.deliver(1, Deliver(second))
+    flight.deliver(0, Deliver(second))
+    flight.number(0, packet_of(A, 3))
+    flight.number(0, packet_of(A, 4))
+    assert flight.most == [2, 0]
+    flight.reach(1, Reached(Level.STABLE, packet_of(A, 3)))
+    flight.number(0, packet_of(A, 5))
+    assert flight.most == [3, 0]
+
+
+# --- what applications are told ---
+
+DUE = (Level.ACCEPTED, Level.STABLE)
+
+
+def test_all_levels_of_what_is_delivered_and_that_own_messages_are_stable_must_be_told() -> None:
+    receipts, packet = Receipts(2), packet_of(A)
+    receipts.number(0, packet)
+    receipts.deliver(1, Deliver(packet))
+    assert list(receipts.lacking([0, 1], DUE)) == [
+        "E1 is never told that E1#0 is preacknowledged (1 in all)",
+        "E2 is never told that E1#0 is accepted (1 in all)",
+    ]
+    receipts.reach(1, Reached(Level.ACCEPTED, packet))
+    assert list(receipts.lacking([1], DUE)) == ["E2 is never told that E1#0 is preacknowledged (1 in all)"]
+    receipts.reach(1, Reached(Level.STABLE, packet))
+    receipts.reach(0, Reached(Level.STABLE, packet))
+    assert not list(receipts.lacking([0, 1], DUE))
+
+
+def test_or_that_they_are_not_sent() -> None:
+    receipts = Receipts(1)
+    receipts.number(0, packet_of(A, 7))
+    receipts.not_sent(0, NotSent(1))
+    assert list(receipts.lacking([0], DUE))
+    receipts.not_sent(0, NotSent(1, first=7))
+    assert not list(receipts.lacking([0], DUE))
 
 
 # --- copies ---

@@ -20,7 +20,14 @@ from ordercast.simulator.fault_recorder import FaultRecorder
 from ordercast.simulator.simulation import Simulation
 from ordercast.simulator.watch import Observed
 from ordercast.swarm.draw_sequencer import quorum
-from ordercast.swarm.observed import kept_elsewhere, unsaid_copies
+from ordercast.swarm.observed import (
+    beyond_window,
+    kept_elsewhere,
+    lost_members,
+    unsaid_copies,
+    unsent,
+    untold_with_views,
+)
 from ordercast.trace.schema import EVENT_COLUMNS, EventField, EventKind, EventRow
 
 INCOMPLETE, NOT_QUIESCENT, RAISES = "incomplete", "not_quiescent", "raises"
@@ -28,12 +35,26 @@ INCOMPLETE, NOT_QUIESCENT, RAISES = "incomplete", "not_quiescent", "raises"
 raises an exception."""
 NOT_SILENT, KEEPS, COPIES, STARVES = "not_silent", "keeps_messages", "needless_copies", "waits_too_long"
 UNTOLD = "untold_levels"
-WRONG_CONTENT, UNSAID = "wrong_content", "unsaid_copies"
+WRONG_CONTENT, UNSAID, WINDOW = "wrong_content", "unsaid_copies", "beyond_window"
+UNSENT, LOST_MEMBERS = "unsent_messages", "lost_members"
 """And of complete runs in which nobody waits: a node goes on speaking, or keeps messages that all have; messages
 were sent again though nothing was lost, late or out of order; one waited longer behind others than it may; or levels
 were not told, so that a receipt would wait for ever. And of any run: a message is not what was submitted, or something
 is sent again that is not called a copy."""
-OTHER_FAILURES = (INCOMPLETE, NOT_QUIESCENT, NOT_SILENT, KEEPS, COPIES, STARVES, UNTOLD, WRONG_CONTENT, UNSAID)
+OTHER_FAILURES = (
+    INCOMPLETE,
+    NOT_QUIESCENT,
+    NOT_SILENT,
+    KEEPS,
+    COPIES,
+    STARVES,
+    UNTOLD,
+    WRONG_CONTENT,
+    UNSAID,
+    WINDOW,
+    UNSENT,
+    LOST_MEMBERS,
+)
 """All that have no further name."""
 
 _PROGRESS = frozenset(  # each happens a limited number of times in a run; a view may follow another for ever
@@ -177,6 +198,7 @@ def failures_in(result: RunResult, verdict: Verdict, observed: Observed | None =
     if observed is not None:
         found += [Failure(WRONG_CONTENT, sentence) for sentence in observed.wrong_contents[:1]]
         found += [Failure(UNSAID, sentence) for sentence in unsaid_copies(observed)]
+        found += [Failure(WINDOW, sentence) for sentence in beyond_window(result, observed)]
     if result.complete:
         lacking = verdict.findings.get(complete.__name__)
         if (
@@ -207,6 +229,11 @@ def _wasted(result: RunResult, observed: Observed | None) -> Iterator[Failure]:
         yield Failure(KEEPS, f"complete, and no node waits, but packets are kept ({kept})")
     elif observed is not None:
         yield from (Failure(KEEPS, sentence) for sentence in kept_elsewhere(result, observed, gone))
+    if observed is not None and not is_blocked(result):
+        due = _levels_due(config)
+        yield from (Failure(UNTOLD, sentence) for sentence in untold_with_views(result, observed, gone, due))
+        yield from (Failure(UNSENT, sentence) for sentence in unsent(result, observed, gone))
+        yield from (Failure(LOST_MEMBERS, sentence) for sentence in lost_members(result))
     if counters.retransmitted and not counters.lost and not _may_be_late(result):
         yield Failure(COPIES, f"{counters.retransmitted:,} messages were sent again, and nothing was lost")
     bound, longest = longest_wait(config, counters.lost), max((w.highest for w in counters.waiting.values()), default=0)

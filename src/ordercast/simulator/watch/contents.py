@@ -5,6 +5,7 @@ which no other one has, and messages of different lengths if they are several.
 """
 
 from collections import deque
+from collections.abc import Collection, Iterator
 from hashlib import shake_128
 
 from ordercast.model.machine import Submit
@@ -25,6 +26,7 @@ class Contents:
         self._has_views = has_views
         self._submitted: list[deque[Submit]] = [deque() for _ in range(nodes)]  # not numbered yet
         self._count = [0] * nodes
+        self._members = [-1] * nodes  # by node: members of all views that it has installed; all bits until the first
         self._numbered: dict[tuple[int, int], Content] = {}  # by source and first message
 
     def submit(self, node: int, submission: Submit) -> Submit:
@@ -43,6 +45,10 @@ class Contents:
         self._submitted[node].append(given)
         return given
 
+    def install(self, node: int, members: int) -> None:
+        """A node installed a view."""
+        self._members[node] &= members
+
     def number(self, node: int, packet: Packet) -> None:
         """A node numbered what must be the next of its submissions."""
         waiting, content = self._submitted[node], _content(packet)
@@ -51,21 +57,29 @@ class Contents:
         while waiting:
             submission = waiting.popleft()
             if content == (submission.lengths, submission.payload, submission.priority) and self._may_go_to(
-                submission, packet.destinations
+                node, submission, packet.destinations
             ):
                 return
-            if not self._has_views:
+            if not self._has_views or submission.destinations & self._members[node]:
                 break
         self.wrong.append(f"{name_of(node)} numbers {_name(packet)}, which is not what was submitted to it next")
+
+    def unsent(self, nodes: Collection[int]) -> Iterator[str]:
+        """A sentence for each of these nodes that never sent what it should have."""
+        for node in nodes:
+            left = [each for each in self._submitted[node] if each.destinations & self._members[node]]
+            if left:
+                yield f"{name_of(node)} never sends {len(left):,} of its submissions, whose destinations are members"
 
     def compare(self, node: int, verb: str, packet: Packet) -> None:
         """A node does something with a packet: it must be what was numbered."""
         if self._numbered.get((packet.source, packet.first)) != _content(packet):
             self.wrong.append(f"{name_of(node)} {verb} {_name(packet)} with another content than was sent")
 
-    def _may_go_to(self, submission: Submit, destinations: int) -> bool:
-        if self._has_views:  # those of them that are members
-            return submission.to_all or not destinations & ~submission.destinations
+    def _may_go_to(self, node: int, submission: Submit, destinations: int) -> bool:
+        if self._has_views:  # those of them that are members; one that joined meanwhile may be left out
+            always = submission.destinations & self._members[node]
+            return not destinations & ~submission.destinations and not always & ~destinations
         return destinations == submission.destinations
 
 
