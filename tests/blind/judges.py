@@ -125,10 +125,10 @@ def member_by_search(blind: BlindMember, protocol: str) -> str:
 
 
 def _changing(blind: BlindMember, protocol: str) -> Iterator[RunConfig]:
-    for number in range(DRAWS):
-        yield draw_restarting(number, protocol) if blind.about == LOGS else draw_changing(number, protocol)
     if blind.about != LOGS:
         yield _calm(protocol)
+    for number in range(DRAWS):
+        yield draw_restarting(number, protocol) if blind.about == LOGS else draw_changing(number, protocol)
 
 
 def _calm(protocol: str) -> RunConfig:
