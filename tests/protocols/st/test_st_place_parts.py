@@ -4,9 +4,11 @@ from typing import Any
 
 import pytest
 
-from ordercast.model.machine import Abort, GiveUp, Level, Reached, Receive, Submit, TimerFired
+from ordercast.model.machine import Abort, Discard, GiveUp, Level, Reached, Receive, Submit, TimerFired
 from ordercast.model.units import Packet, Unit
 from ordercast.protocols.membership.epoch import Cut
+from ordercast.protocols.shared.reasons import INFERRED_LOSS
+from ordercast.protocols.spo.units import Ready, Status
 from ordercast.protocols.st.place.flush import StPlaceFlush
 from ordercast.protocols.st.place.generations import Generations
 from ordercast.protocols.st.place.positions import UNKNOWN, OwnPositions
@@ -357,3 +359,105 @@ def test_the_last_word_of_who_gives_up_for_silence_is_that() -> None:
             if group.aborted:
                 assert isinstance(out[-1], Abort)
     assert "left 2 questions in a row unanswered" in group.aborted[E1]
+
+
+# --- what is not taken, and why ---
+
+
+def test_what_is_not_taken_is_named() -> None:
+    """For others, behind a gap or not; more than there is room for; and of no protocol that is known here."""
+    group = Group()
+    group.submit_all("f1:2 g1:3 q1:2")
+    group.hear(E3, "f")
+    group.miss(E3, "g")
+    group.hear(E3, "q")
+    assert group.discarded[E3] == [("f", "foreign"), ("q", "gap")]
+    group = Group(quota=1, nodes=3)
+    group.machines[E3].logs.buffered = 3
+    group.submit(E1, "a", "3")
+    group.hear(E3, "a")
+    assert group.discarded[E3] == [("a", "full")]
+    (stray,) = group.handle(E3, Receive(Ready(E2, 0, (0, 0, 0), Status(1, (0, 0, 0), (0, 0, 0), 9))))
+    assert stray == Discard(stray.unit, "stray")  # type: ignore[union-attr]
+
+
+def test_what_comes_twice_or_from_a_generation_that_cannot_be_is_not_heard() -> None:
+    machine = Group().machines[E1]
+
+    def why(unit: Unit) -> list[str]:
+        return [output.why for output in machine.handle(Receive(unit)) if isinstance(output, Discard)]
+
+    first = PlacedData(PACKET, status(1))
+    assert (why(first), why(first)) == ([], ["duplicate"])
+    assert why(PlacedReady(E2, 1, (1, 0, 0), status(2, generation=1))) == ["impossible"], "its start is not told"
+    assert machine.generations.known == (0, 0, 0)
+    machine.logs.stable_below[E2] = 1
+    moved = status(3, generation=1, starts=((1, 0),))
+    assert why(PlacedReady(E2, 1, (1, 0, 0), moved)) == ["impossible"], "what is stable does not move"
+    machine.logs.stable_below[E2] = 0
+    assert why(PlacedReady(E2, 1, (1, 0, 0), status(4, generation=1, starts=((1, 0),)))) == []
+    assert machine.generations.known == (0, 1, 0)
+    assert why(PlacedReady(E2, 1, (1, 0, 0), status(5))) == ["old"]
+    copy = PlacedCopy(PACKET, 6, 0, (0, 0, 0), (0, 0, 0), (0, 0, 0))
+    assert (why(copy), why(copy)) == (["duplicate"], ["duplicate"]), "nobody lacks it"
+    position = PacketPosition(E2, (E1, 0), 7, (0, 0, 0), (0, 0, 0), (0, 0, 0))
+    assert (why(position), why(position)) == ([], ["duplicate"])
+
+
+def test_what_waits_for_the_window_is_told() -> None:
+    group = Group(window=1)
+    group.submit_all("a1:123 b1:123")
+    assert group.machines[E1].waits_for()[0] == "1 submissions wait for the window"
+
+
+def test_who_gives_up_delivers_what_is_stable_unless_it_has() -> None:
+    for stable, delivered in ((False, ["a"]), (True, [])):
+        group = Group(delivers_stable=stable)
+        group.submit(E1, "a", "123")
+        group.all_hear("a")
+        for node in (E1, E2, E3):
+            group.machines[E3].logs.take_status(node, status(98, (1, 0, 0)), [])
+        group.handle(E3, GiveUp("enough"))
+        assert group.delivered[E3] == delivered
+
+
+def test_a_loss_that_only_others_show_is_asked_about_after_a_while() -> None:
+    group = Group(infer_losses=True)
+    group.submit(E1, "g", "123")
+    group.hear(E1, "g")
+    group.hear(E2, "g")
+    group.miss(E3, "g")
+    assert INFERRED_LOSS not in group.timers[E3]
+    group.handle(E3, Receive(PlacedReady(E2, 0, (0, 0, 0), status(50, (1, 0, 0)))))
+    due = group.timers[E3][INFERRED_LOSS]
+    group.handle(E3, Receive(PlacedReady(E2, 0, (0, 0, 0), status(51, (1, 0, 0)))))
+    assert group.timers[E3][INFERRED_LOSS] == due, "the timer runs"
+    group.machines[E3].transmission.came_back = 1 << 30
+    group.fire(E3, INFERRED_LOSS)
+    assert group.said("RR E3").wants == 0b111
+    group.handle(E3, Receive(PlacedReady(E2, 0, (0, 0, 0), status(52, (1, 0, 0)))))
+    assert INFERRED_LOSS in group.timers[E3], "and once more"
+    group.machines[E3].transmission.expected[E1] = 1
+    group.fire(E3, INFERRED_LOSS)
+    assert group.labels().count("RR E3") == 1, "it has come meanwhile"
+
+
+def test_what_a_source_says_of_itself_shows_no_loss() -> None:
+    group = Group(infer_losses=True)
+    group.handle(E3, Receive(PlacedReady(E2, 0, (0, 0, 0), status(50, (0, 7, 0)))))
+    assert INFERRED_LOSS not in group.timers[E3]
+
+
+@pytest.mark.parametrize("log", ["submitted", "received", "missing"])
+def test_who_has_anything_that_is_not_delivered_is_in_a_hurry(log: str) -> None:
+    """Whatever it is: each of these alone."""
+    machine = Group(delivers_stable=True).machines[E1]
+    assert machine.is_in_no_hurry()
+    if log == "submitted":
+        machine.transmission.waiting.append(Submit(0b111, (1,), b"x"))
+    elif log == "received":
+        machine.logs.accepted.logs[0].append(PACKET)
+    else:
+        machine.requests.missing[E2][0] = 1
+    assert not machine.is_in_no_hurry()
+    assert not Group().machines[E1].is_in_no_hurry(), "where all wait for acknowledgments"
