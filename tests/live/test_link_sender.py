@@ -397,16 +397,18 @@ def test_a_copy_of_what_arrives_meanwhile_is_not_sent() -> None:
     assert (desk.sender.repeated, desk.sender.in_flight) == (0, 0)
 
 
-def test_a_copy_of_all_that_was_under_way_can_be_lost_too() -> None:
-    """The first of two trains is taken to be lost, and nothing of it is left: what times out is the other one."""
+def test_when_all_that_was_under_way_is_lost_nothing_is_waited_for() -> None:
+    """And there is no room to send it again."""
     desk = Desk()
-    desk.path.window = 4 * SEGMENT
     for _ in range(4):
         desk.send(100)
     desk.path.window = 0
     desk.tell((3, 3), now=0.001)
-    desk.tell((1, 2), now=0.002)
-    assert desk.sender.due_at() is None, "nothing is under way"
+    due = desk.sender.due_at()
+    assert due is not None
+    desk.sender.tick(due + 1e-9)
+    assert desk.told("lost") == [("lost", 1), ("lost", 2)]
+    assert desk.sender.due_at() is None
 
 
 @pytest.mark.parametrize("late", [False, True])

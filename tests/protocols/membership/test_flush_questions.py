@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from ordercast.model.config import GroupConfig, RecoveryPolicy
-from ordercast.model.machine import Deliver, Level, Numbered, Output, Reached, Receive, Send, SetTimer, Submit
+from ordercast.model.machine import Deliver, Drained, Level, Numbered, Output, Reached, Receive, Send, SetTimer, Submit
 from ordercast.model.machine import TimerFired as Fired
 from ordercast.model.nodes import mask_of
 from ordercast.model.units import Packet
@@ -21,6 +21,7 @@ from ordercast.protocols.st.flush import StFlush
 from ordercast.protocols.st.place.flush import StPlaceFlush
 from ordercast.protocols.st.units import PlacedData, PlacedStatus
 from ordercast.protocols.to.flush import ToFlush
+from tests.protocols.st.driver import E1, E2, Node, Peer
 
 
 def machine_of(protocol: str, place: int, nodes: int, **settings: Any) -> Any:
@@ -147,6 +148,14 @@ def st() -> Case:
     )
 
 
+def stable_st() -> Case:
+    """All have accepted what E2 sent."""
+    node, e2 = Node(E1, nodes=2, views=True), Peer(E2, nodes=2)
+    node.hears(e2.sends("a", E1, E2))
+    node.hears(*node.handle(Drained()).units, e2.expecting(0, 1).ready())
+    return Case(StFlush(node.machine), Cut((0, 1)), [({"ends": (0, 0)}, "what is stable is above the cut")])
+
+
 def to() -> Case:
     """It has sent a packet, in its unit 0, which has not come back."""
     machine = machine_of("to", 0, 2)
@@ -246,7 +255,7 @@ def test_st_that_places_tells_what_is_below_the_cut_with_the_levels_that_are_lef
     assert flush.message_count() == 7
 
 
-@pytest.mark.parametrize("case", [spo, st, st_that_places, to, stopped_to, sequencer])
+@pytest.mark.parametrize("case", [spo, st, stable_st, st_that_places, to, stopped_to, sequencer])
 def test_a_cut_is_refused_if_it_contradicts_what_a_member_has(case: Any) -> None:
     given: Case = case()
     assert given.flush.problem(given.good) is None
