@@ -461,3 +461,28 @@ def test_who_has_anything_that_is_not_delivered_is_in_a_hurry(log: str) -> None:
         machine.requests.missing[E2][0] = 1
     assert not machine.is_in_no_hurry()
     assert not Group().machines[E1].is_in_no_hurry(), "where all wait for acknowledgments"
+
+
+def test_what_was_for_others_is_a_duplicate_by_its_number_alone() -> None:
+    group = Group()
+    group.submit_all("a2:3 f2:1")
+    group.hear(E3, "a", "f")
+    group.handle(E3, Receive(PlacedData(group.said("f").packet, status(99, (0, 2, 0)))))
+    assert group.discarded[E3] == [("f", "foreign"), ("f", "duplicate")]
+
+
+def test_what_was_accepted_or_sent_last_is_known() -> None:
+    """A status counts as accepted, too: a missing packet comes after it."""
+    group = one_missing()
+    assert group.machines[E1].transmission.copy_stamp == group.said("copy g").stamp
+    machine = group.machines[E2]
+    machine.handle(Receive(PlacedReady(E1, 2, (2, 2, 2), status(99, (2, 2, 0)))))
+    assert machine.requests.last_accepted[E1] == machine.count
+
+
+def test_witnesses_are_counted_for_one_packet_of_mine() -> None:
+    requests = Group().machines[E1].requests
+    for source, asked in ((E2, 2), (E1, 0)):
+        requests.asked = 2
+        requests.found(source, 0)
+        assert requests.asked == asked

@@ -45,6 +45,13 @@ def test_what_only_acknowledges_may_wait() -> None:
     assert [unit.can_wait() for unit in others] == [False] * 4
 
 
+def test_what_only_tells_what_its_sender_has_may_come_at_any_place() -> None:
+    peer = Peer(E2)
+    assert not peer.standing().needs_place()
+    assert peer.standing(E1).needs_place(), "who asks shows losses"
+    assert all(unit.needs_place() for unit in (peer.ready(), peer.sends("x"), peer.marker(0), peer.vector(0, 0, 0)))
+
+
 def test_a_vector_is_one_whether_it_carries_or_not() -> None:
     peer = Peer(E2)
     plain, carrying = peer.vector(1, 2, 3), peer.carries(peer.sends("x"), 1, 2, 3)
