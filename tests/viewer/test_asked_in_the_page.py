@@ -422,7 +422,7 @@ def test_words_and_variables_are_explained_where_they_are_met(page: Page, tmp_pa
     x, y = page.evaluate(f"(({{ left, top }}) => [left + 9, top + 9])({stamps}.getBoundingClientRect())")
     page.hover(x, y)
     page.until("!byId('meaning').hidden")
-    assert page.text("meaning") == "By node: the stamp of its newest unit.", "what stands beside the declaration"
+    assert page.text("meaning") == "By node: the stamp of its newest status.", "what stands beside the declaration"
     box = page.evaluate(
         "(({ left, top, right, bottom }) => [left, top, right, bottom])(byId('meaning').getBoundingClientRect())"
     )
