@@ -163,7 +163,7 @@ class _GivesUpForNothing(Spoiler):
     def spoil(self, event: Input, outputs: list[Output]) -> list[Output]:
         del event
         before = self.delivered
-        self.delivered += sum(isinstance(output, Deliver) for output in outputs) if self.at_node == _SENDER else 0
+        self.delivered += sum(isinstance(output, Deliver) for output in outputs) if self._may() else 0
         gives_up = before <= _PATIENCE < self.delivered
         return [*outputs, Abort("nobody answers", without_quorum=True)] if gives_up else outputs
 
@@ -171,6 +171,16 @@ class _GivesUpForNothing(Spoiler):
         """Nothing, when it has given up."""
         waits: tuple[str, ...] = () if self.delivered > _PATIENCE else cast("Any", super()).waits_for()
         return waits
+
+    def _may(self) -> bool:
+        return self.at_node == _SENDER
+
+
+class _AllGiveUp(_GivesUpForNothing):
+    """All of them do."""
+
+    def _may(self) -> bool:
+        return True
 
 
 class _LogsAnotherOrder(Spoiler):
@@ -275,6 +285,7 @@ MEMBERS = (
     BlindMember("sends to fewer members than asked", _SendsToFewer, VIEWS, SELECTIVE, (SWARM, SOAK)),
     BlindMember("tells no level in a group with views", _TellsNoLevel, noticed_by=NOT_BY_TRACES),
     BlindMember("gives a healthy group up", _GivesUpForNothing, noticed_by=(SWARM, SOAK)),
+    BlindMember("gives a healthy group up, as all do", _AllGiveUp, noticed_by=(SWARM, SOAK)),
     BlindMember("never leaves", _NeverLeaves, noticed_by=(SEARCH,)),
     BlindMember("never learns that somebody has failed", _IgnoresFailures, noticed_by=NOT_BY_TRACES, scenario="crash"),
     BlindMember(

@@ -209,3 +209,11 @@ def test_nothing_is_told_twice() -> None:
     judge = Judge()
     assert judge.told(*OVERTAKEN, (1, 20, "transmit", NEXT), then=()) == [SENTENCE]
     assert judge.told((0, 30, "transmit", NEXT), (1, 30, "transmit", NEXT), then=()) == []
+
+
+def test_what_is_read_before_the_first_level_is_asked_about_later() -> None:
+    """The file of one member may be read before any that has a level, or a transmission."""
+    judge = Judge()
+    assert judge.told(BOTH[0], BOTH[1], then=()) == []
+    assert judge.told(*BOTH[2:], then=()) == []
+    assert judge.told(*OVERTAKEN[4:], (1, 20, "transmit", NEXT), then=()) == [SENTENCE]

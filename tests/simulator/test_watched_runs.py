@@ -234,7 +234,7 @@ def test_submissions_are_numbered_in_their_order_but_those_without_a_destination
         ((0b11,), 0b01, 1),
         ((0b11,), 0b111, 1),
         ((0b01,), 0b01, 0),
-        ((0b01, 0b11), 0b01, 0),
+        ((0b01, 0b11), 0b01, 1),
         ((0b01, 0b11), 0b11, 0),
     ],
 )
@@ -245,6 +245,16 @@ def test_what_is_numbered_goes_to_those_of_its_destinations_that_are_members(
     for members in views:
         contents.install(0, members)
     contents.number(0, packet_of(contents.submit(0, A), destinations=destinations))
+    assert len(contents.wrong) == wrong
+
+
+@pytest.mark.parametrize(("destinations", "wrong"), [(0b01, 0), (0b11, 0), (0b10, 1)])
+def test_one_that_joins_after_it_was_submitted_may_be_left_out(destinations: int, wrong: int) -> None:
+    contents = Contents(2, has_views=True)
+    contents.install(0, 0b01)
+    given = contents.submit(0, A)
+    contents.install(0, 0b11)
+    contents.number(0, packet_of(given, destinations=destinations))
     assert len(contents.wrong) == wrong
 
 
@@ -428,6 +438,12 @@ def test_a_packet_without_messages_is_a_number() -> None:
     part = Part()
     part.packets[0] = HELD.without_messages()
     assert (kept_by(part).packets, kept_by(part).content) == (frozenset(), 0)
+
+
+def test_a_number_of_many_bits_is_counted_by_its_bytes() -> None:
+    part: Any = Part()
+    part.ints = (1 << 63, 1 << 7999)
+    assert kept_by(part).content == 1000
 
 
 def test_values_and_bytes_are_counted_and_what_two_hold_once() -> None:

@@ -212,10 +212,12 @@ class FolderFile:
 
     def close(self) -> None:
         """Closes it."""
+        direct, descriptor = self._direct, self._descriptor
+        self._direct, self._descriptor = None, -1  # once closed, a descriptor may be that of another file
         with suppress(OSError):
-            if self._direct is not None:
-                self._direct.close()
-            os.close(self._descriptor)
+            if direct is not None:
+                direct.close()
+            os.close(descriptor)
 
 
 def no_log(disk: Disk) -> LogError:

@@ -9,6 +9,9 @@ import msgspec
 from ordercast.model.declared_state import DeclaredState, declared_names
 from ordercast.model.units import Packet
 
+_ONE_NUMBER = 64
+"""Bits of what counts as a number alone; a longer one may be a set of many."""
+
 
 class Kept(NamedTuple):
     """What can be reached."""
@@ -18,7 +21,7 @@ class Kept(NamedTuple):
     values: int
     """Numbers, texts and the like."""
     content: int
-    """Bytes of all byte strings outside of packets."""
+    """Bytes of all byte strings and long numbers outside of packets."""
 
 
 def kept_by(machine: object) -> Kept:
@@ -29,6 +32,8 @@ def kept_by(machine: object) -> Kept:
         each = left.pop()
         if each is None or isinstance(each, int | float | str):
             values += 1
+            if isinstance(each, int) and each.bit_length() > _ONE_NUMBER:
+                content += each.bit_length() // 8
         elif id(each) in seen or isinstance(each, type) or callable(each):
             continue
         else:

@@ -57,7 +57,7 @@ def lost_members(result: RunResult) -> Iterator[str]:
         return
     named = {node for fault in config.faults if not isinstance(fault, Join) for node in nodes_named(fault)}
     for node in sorted({*result.left, *result.aborted_nodes} - named):
-        yield f"the group went on without {name_of(node)}, of which nothing was lost or late"
+        yield f"the group went on without {name_of(node)}, and nothing was lost"
 
 
 def kept_elsewhere(result: RunResult, observed: Observed, gone: Collection[int]) -> Iterator[str]:

@@ -211,7 +211,12 @@ def failures_in(result: RunResult, verdict: Verdict, observed: Observed | None =
             found.append(Failure(NOT_QUIESCENT, f"complete, but nodes still wait: {_waits(result)}"))
         elif not any(result.waits):
             found += _wasted(result, observed)
-    elif not is_blocked(result):
+    elif is_blocked(result):
+        if (
+            observed is not None and not result.crashed
+        ):  # that too few are left has no other reason than they themselves
+            found += [Failure(LOST_MEMBERS, sentence) for sentence in lost_members(result)]
+    else:
         how = "stalled" if result.stalled else "a node aborted" if result.aborted else "it ended"
         found.append(Failure(INCOMPLETE, f"{how}, and not all was delivered: {_waits(result)}"))
     return found

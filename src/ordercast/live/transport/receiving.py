@@ -140,7 +140,10 @@ class Receiving:
         incarnation, position = POSITION.unpack_from(body)
         if not table.beside:
             self.dropped["non_member"] += 1
-        elif relay is None or not incarnation or (incarnation == relay.incarnation and position <= relay.position):
+        elif relay is None:  # we pass on ourselves: what we have passed on until now was before it
+            self.receive_looped_back()
+            self._unpack(place, memoryview(body)[POSITION.size :], in_session=True)
+        elif not incarnation or (incarnation == relay.incarnation and position <= relay.position):
             self._unpack(place, memoryview(body)[POSITION.size :], in_session=True)
         elif incarnation < relay.incarnation:
             self.dropped["late"] += 1

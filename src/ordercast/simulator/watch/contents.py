@@ -24,9 +24,9 @@ class Contents:
         self.wrong: list[str] = []
         """A sentence for each packet that is not what was submitted."""
         self._has_views = has_views
-        self._submitted: list[deque[Submit]] = [deque() for _ in range(nodes)]  # not numbered yet
+        self._submitted: list[deque[_Waiting]] = [deque() for _ in range(nodes)]  # not numbered yet
         self._count = [0] * nodes
-        self._members = [-1] * nodes  # by node: members of all views that it has installed; all bits until the first
+        self._members = [-1] * nodes  # by node: those of its latest view; all bits until the first
         self._numbered: dict[tuple[int, int], Content] = {}  # by source and first message
 
     def submit(self, node: int, submission: Submit) -> Submit:
@@ -42,12 +42,14 @@ class Contents:
             submission.skips,
             submission.to_all,
         )
-        self._submitted[node].append(given)
+        self._submitted[node].append(_Waiting(given, self._members[node]))
         return given
 
     def install(self, node: int, members: int) -> None:
         """A node installed a view."""
-        self._members[node] &= members
+        self._members[node] = members
+        for waiting in self._submitted[node]:
+            waiting.members &= members
 
     def number(self, node: int, packet: Packet) -> None:
         """A node numbered what must be the next of its submissions."""
@@ -55,19 +57,20 @@ class Contents:
         if self._numbered.setdefault((packet.source, packet.first), content) != content:
             self.wrong.append(f"{name_of(node)} gives the number of {_name(packet)} to a second message")
         while waiting:
-            submission = waiting.popleft()
+            first = waiting.popleft()
+            submission = first.submission
             if content == (submission.lengths, submission.payload, submission.priority) and self._may_go_to(
-                node, submission, packet.destinations
+                first, packet.destinations
             ):
                 return
-            if not self._has_views or submission.destinations & self._members[node]:
+            if not self._has_views or submission.destinations & first.members:
                 break
         self.wrong.append(f"{name_of(node)} numbers {_name(packet)}, which is not what was submitted to it next")
 
     def unsent(self, nodes: Collection[int]) -> Iterator[str]:
         """A sentence for each of these nodes that never sent what it should have."""
         for node in nodes:
-            left = [each for each in self._submitted[node] if each.destinations & self._members[node]]
+            left = [each for each in self._submitted[node] if each.submission.destinations & each.members]
             if left:
                 yield f"{name_of(node)} never sends {len(left):,} of its submissions, whose destinations are members"
 
@@ -76,11 +79,21 @@ class Contents:
         if self._numbered.get((packet.source, packet.first)) != _content(packet):
             self.wrong.append(f"{name_of(node)} {verb} {_name(packet)} with another content than was sent")
 
-    def _may_go_to(self, node: int, submission: Submit, destinations: int) -> bool:
+    def _may_go_to(self, waiting: "_Waiting", destinations: int) -> bool:
+        asked = waiting.submission.destinations
         if self._has_views:  # those of them that are members; one that joined meanwhile may be left out
-            always = submission.destinations & self._members[node]
-            return not destinations & ~submission.destinations and not always & ~destinations
-        return destinations == submission.destinations
+            return not destinations & ~asked and not asked & waiting.members & ~destinations
+        return destinations == asked
+
+
+class _Waiting:
+    """A submission that has no number yet."""
+
+    __slots__ = ("members", "submission")
+
+    def __init__(self, submission: Submit, members: int) -> None:
+        self.submission = submission
+        self.members = members  # of all views that its node has been in since it was submitted
 
 
 def _content(packet: Packet) -> Content:

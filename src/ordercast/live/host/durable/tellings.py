@@ -118,7 +118,10 @@ class Tellings:
         now = self._loop.time()
         self._asked = {node: until for node, until in self._asked.items() if until > now}
         if self._waiting:
-            self._ask_those_that_lack(self._durability.end)
+            if now - self._asked_at > TOLD / 2:  # who waits for long, or one after the other, asks again
+                self._ask(None)
+            else:
+                self._ask_those_that_lack(self._durability.end)
         if now - self._unasked_at >= UNASKED:
             if not self._waiting:  # what was delivered so long ago was told, or that was lost
                 self._ask_those_that_lack(self._end)

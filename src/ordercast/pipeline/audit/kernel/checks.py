@@ -79,10 +79,7 @@ def _levels_kept(run: RunColumns, logs: EventArrays, promises: Collection[Proper
 
 
 def _logs_agree(run: RunColumns) -> bool:
-    """True if the log of each node is the beginning of the longest, or if there are no logs.
-
-    Of a group in which somebody stopped more is to be seen, as of one in which processes were started again.
-    """
+    """True if the log of each node is the beginning of the longest, or if there are no logs."""
     written = run.events[EventKind.DURABLE]
     if not written.node.size:
         return True

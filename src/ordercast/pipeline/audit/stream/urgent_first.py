@@ -53,13 +53,15 @@ class UrgentFirst(msgspec.Struct):
         transmitted = pc.equal(batch.column(EVENT), EventKind.TRANSMIT.value)
         self.transmissions = self.transmissions or bool(pc.any(transmitted).as_py())
         self.levels = self.levels or bool(pc.any(pc.is_in(batch.column(EVENT), _LEVELS)).as_py())
-        if self.left or not self.levels:
+        if self.left:
             return [], kept.slice(0, 0)
         markers = pc.fill_null(pc.and_(transmitted, pc.equal(batch.column(DETAIL), MARKER)), fill_value=False)
         new = batch.filter(pc.or_(pc.is_in(batch.column(EVENT), _KINDS), markers))
         rows = pa.concat_tables([kept, new]).combine_chunks()
+        if not (self.levels and self.transmissions):  # the files read first may have none; all rows may be asked about
+            return [], rows
         below = min((self.times.get(node, self.judged_below) for node in range(nodes)), default=self.judged_below)
-        found = self._overtaking(nodes, rows, below) if self.transmissions else []
+        found = self._overtaking(nodes, rows, below)
         self.judged_below = max(self.judged_below, below)
         return found, rows
 
