@@ -172,6 +172,17 @@ def test_what_the_relay_says_itself_goes_with_what_it_passes_on() -> None:
     assert members.heard(C) == members.heard(A) == [data(B), status(A)]
 
 
+def test_the_relays_own_member_hears_what_it_has_passed_on_before_a_status_that_answers_it() -> None:
+    members = Members()
+    for seq in range(2):
+        members.lines[A].send(data(A, seq, 600), None)  # the second one does not fit, so the first leaves in mid-turn
+    members.carry(A, B)
+    members.say(B, status(B))
+    for datagram in members.endpoints[B].for_place[A]:
+        members.endpoints[A].receive(datagram)
+    assert members.heard(A) == [data(A, 0, 600), status(B)]
+
+
 def test_what_is_large_is_passed_on_at_once_behind_what_waited() -> None:
     members = Members()
     members.say(B, data(B))
